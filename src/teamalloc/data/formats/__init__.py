@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
-from teamalloc.data.run import Limits, RewardSource, Run, Status, Tokens
+from teamalloc.data.run import AgentRole, Limits, RewardSource, Run, Status, Tokens
 from teamalloc.data.team import TeamConfig
 
 
@@ -82,7 +82,7 @@ class AgentTrace:
     "shell commands it ran"
     n_tools: int = 0
     "tool calls of any kind"
-    role: Literal["lead", "planner", "implementer", "verifier"] | None = None
+    role: AgentRole | None = None
     "where the log states the stage; None = infer it from what the agent did"
     waited_s: float | None = None
     usage_missing: bool = False

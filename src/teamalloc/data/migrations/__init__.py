@@ -1,0 +1,1 @@
+"""The schema's history: alembic runs ``env.py``, which runs what is missing of ``versions``."""
