@@ -35,7 +35,12 @@ class PerAgent:
     target: Target = "cost"
 
     def prior(self, models: Models) -> Prior:
-        return Prior(("a", "b", "c"), np.array([2.0, 0.0, -1.0]), np.array([1.0, 0.5, 0.5]))
+        return Prior(
+            ("a", "b", "c"),
+            np.array([2.0, 0.0, -1.0]),
+            np.array([1.0, 0.5, 0.5]),
+            np.array([True, False, False]),
+        )
 
     def components(self, theta: Floats, teams: TeamColumns, models: Models) -> Components:
         n_helpers = teams.count.sum(1)

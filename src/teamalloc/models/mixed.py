@@ -16,18 +16,18 @@ same loop, each with a weak prior, so that ten runs do not pin them down.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from teamalloc.models.encode import Floats, Ints
+from teamalloc.models.families import Prior
 
 Linearise = Callable[[Floats], tuple[Floats, Floats]]
 "theta (p,) -> f (rows,), its gradient (rows, p)"
 
 MAX_STEPS = 60
-TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class Posterior:
     scales: Scales
     n_rows: int = 0
     n_tasks: int = 0
-    steps: int = field(default=0)
+    steps: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -94,34 +94,35 @@ class _Step:
 def fit_mixed(
     linearise: Linearise,
     rows: Rows,
-    prior_mean: Floats,
-    prior_sd: Floats,
+    prior: Prior,
     scales: Scales,
     *,
     link: Literal["log", "logit"] = "log",
     n_teams: int = 0,
     learn_scales: bool = True,
+    start: Posterior | None = None,
 ) -> Posterior:
     """Fit theta, team effects and scales.
 
     Args:
         linearise: the curve and its gradient at theta.
         rows: what was observed.
-        prior_mean: (p,).
-        prior_sd: (p,) before the common factor tau.
+        prior: of theta, before the common factor tau.
         scales: first guesses; kept as they are if ``learn_scales`` is False.
         link: scale of ``rows.y``.
         n_teams: number of team effects.
         learn_scales: False refits with known scales (cross-validation).
+        start: where to start from; None = the prior.
     """
-    p, n = len(prior_mean), len(rows.y)
-    theta, effect = prior_mean.copy(), np.zeros(n_teams)
+    p, n = len(prior.mean), len(rows.y)
+    theta = prior.mean.copy() if start is None else start.theta.copy()
+    effect = np.zeros(n_teams) if start is None else start.team_effect.copy()
     n_tasks = int(rows.task.max()) + 1 if n else 0
     task_effect = np.zeros(max(n_tasks, 1))
     has_team = rows.team >= 0
     team_columns = np.zeros((n, n_teams))
     team_columns[np.flatnonzero(has_team), rows.team[has_team]] = 1.0
-    mean = np.concatenate([prior_mean, np.zeros(n_teams)])
+    mean = np.concatenate([prior.mean, np.zeros(n_teams)])
     steps, guess = 0, scales
     for steps in range(1, MAX_STEPS + 1):  # noqa: B007
         f, gradient = linearise(theta)
@@ -131,7 +132,8 @@ def fit_mixed(
         eta = offset + design @ beta + np.where(rows.task >= 0, task_effect[rows.task], 0.0)
         response, unit_weight = _working(rows.y, eta, link)
         weight = unit_weight / (scales.noise[rows.group] ** 2 * rows.noise_factor)
-        width = np.concatenate([prior_sd * scales.tau, np.full(n_teams, scales.team)])
+        tau = np.where(prior.is_level, 1.0, scales.tau)
+        width = np.concatenate([prior.sd * tau, np.full(n_teams, scales.team)])
         step = _solve(
             design, response - offset, weight, rows.task, n_tasks, scales.task, mean, width
         )
@@ -141,7 +143,7 @@ def fit_mixed(
         before = scales
         if learn_scales:
             residual = response - offset - design @ step.beta
-            scales = _update(guess, step, residual, rows, unit_weight, mean, prior_sd)
+            scales = _update(guess, step, residual, rows, unit_weight, prior)
         if moved < 1e-3 and _settled(before, scales):
             break
     return Posterior(theta, effect, step.cov, scales, n, n_tasks, steps)
@@ -196,11 +198,10 @@ def _update(
     residual: Floats,
     rows: Rows,
     unit_weight: Floats,
-    mean: Floats,
-    prior_sd: Floats,
+    prior: Prior,
 ) -> Scales:
     """One expectation-maximisation step for the scales, each shrunk to its first guess."""
-    p, shared = len(prior_sd), rows.task >= 0
+    p, shared = len(prior.mean), rows.task >= 0
     within = residual - np.where(shared, step.task_effect[rows.task], 0.0)
     squared = (within**2 + step.fitted_var) * unit_weight / rows.noise_factor
     n_groups = len(guess.noise)
@@ -209,12 +210,12 @@ def _update(
     known = list(guess.fixed_noise)
     noise[known] = guess.noise[known]
     variance = np.diag(step.cov)
-    moved = ((step.beta[:p] - mean[:p]) ** 2 + variance[:p]) / prior_sd**2
+    moved = (((step.beta[:p] - prior.mean) ** 2 + variance[:p]) / prior.sd**2)[~prior.is_level]
     seen = np.zeros(len(step.task_effect), dtype=bool)
     seen[rows.task[shared]] = True
     return replace(
         guess,
-        tau=_pooled(moved, guess.tau, guess.tau_weight * p),
+        tau=_pooled(moved, guess.tau, guess.tau_weight * len(moved)),
         task=_pooled((step.task_effect**2 + step.task_var)[seen], guess.task, guess.weight),
         team=_pooled(step.beta[p:] ** 2 + variance[p:], guess.team, guess.weight),
         noise=noise,

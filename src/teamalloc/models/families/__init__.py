@@ -28,22 +28,29 @@ class Prior:
     "(p,)"
     sd: Floats
     "(p,)"
+    is_level: Bools
+    "(p,) True: sets the user's scale, so its width says nothing of the other figures' width"
 
 
 class PriorBuilder:
     """Collects parameters in order."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[str, float, float]] = []
+        self._rows: list[tuple[str, float, float, bool]] = []
 
-    def add(self, name: str, mean: float, sd: float) -> None:
+    def add(self, name: str, mean: float, sd: float, *, is_level: bool = False) -> None:
         """One parameter."""
-        self._rows.append((name, mean, sd))
+        self._rows.append((name, mean, sd, is_level))
 
     def build(self) -> Prior:
         """All parameters as arrays."""
-        names, mean, sd = zip(*self._rows, strict=True)
-        return Prior(names, np.array(mean, dtype=float), np.array(sd, dtype=float))
+        names, mean, sd, is_level = zip(*self._rows, strict=True)
+        return Prior(
+            names,
+            np.array(mean, dtype=float),
+            np.array(sd, dtype=float),
+            np.array(is_level, dtype=bool),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +62,7 @@ class Models:
     tier: Floats
     "(k,) rank by strength, spread over [-1, 1]; models alike in all but effort share it"
     solo_reward: Floats
-    "(k,) published reward of the model alone as a logit, relative to the others; nan = none"
+    "(k,) logit of the published mean reward of the model alone; nan = none"
     solo_tokens: Floats
     "(k,) published log tokens of the model alone; nan = none"
     solo_s: Floats
@@ -77,6 +84,24 @@ class Components:
     "(n, c) log of the median of each part; -inf = the team has no such part"
     design: Floats
     "(n, c, p) gradient of ``log``"
+
+
+def flattening(s_task: float) -> float:
+    """By how much task effects flatten the logit of the mean reward.
+
+    The mean of a logistic over N(eta, s^2) is close to the logistic of eta / sqrt(1 + c s^2) with
+    c = (16 sqrt(3) / (15 pi))^2 (Zeger, Liang and Albert 1988).
+    """
+    return float(1.0 / np.sqrt(1.0 + (16.0 * np.sqrt(3.0) / (15.0 * np.pi)) ** 2 * s_task**2))
+
+
+def volume_level(build: PriorBuilder, solo: Floats, published: PriorTable) -> float:
+    """Add the level of tokens or seconds: that of the published rows, else of any model's."""
+    known = solo[~np.isnan(solo)]
+    mean, sd = published["level" if len(known) else "level_unknown"]
+    level = float(known.mean()) if len(known) else mean
+    build.add("level", level, sd, is_level=True)
+    return level
 
 
 class Family(Protocol):

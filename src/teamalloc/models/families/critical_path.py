@@ -18,7 +18,14 @@ from scipy.special import ndtri
 from teamalloc.data.evidence import PriorTable
 from teamalloc.data.team import STAGES
 from teamalloc.models.encode import Floats, TeamColumns
-from teamalloc.models.families import Components, Models, Prior, PriorBuilder, Target
+from teamalloc.models.families import (
+    Components,
+    Models,
+    Prior,
+    PriorBuilder,
+    Target,
+    volume_level,
+)
 
 LEAD_TERMS = (*(f"lead_{s}" for s in STAGES), "lead_n", "lead_async")
 
@@ -35,10 +42,7 @@ class CriticalPath:
     def prior(self, models: Models) -> Prior:
         """Level, one speed for each model, the lead's five terms, three for each stage."""
         build, published = PriorBuilder(), self.published
-        mean, sd = published["level"]
-        known = models.solo_s[~np.isnan(models.solo_s)]
-        level = float(known.mean()) if len(known) else mean
-        build.add("level", level, sd)
+        level = volume_level(build, models.solo_s, published)
         for k, who in enumerate(models.who):
             solo = models.solo_s[k]
             build.add(

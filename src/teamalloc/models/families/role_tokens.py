@@ -16,7 +16,14 @@ import numpy as np
 from teamalloc.data.evidence import PriorTable
 from teamalloc.data.team import STAGES
 from teamalloc.models.encode import Floats, TeamColumns
-from teamalloc.models.families import Components, Models, Prior, PriorBuilder, Target
+from teamalloc.models.families import (
+    Components,
+    Models,
+    Prior,
+    PriorBuilder,
+    Target,
+    volume_level,
+)
 
 LEAD_TERMS = (
     tuple(f"lead_{s}" for s in STAGES) + tuple(f"lead_n_{s}" for s in STAGES) + ("lead_async",)
@@ -35,10 +42,7 @@ class RoleTokens:
     def prior(self, models: Models) -> Prior:
         """Level, one volume for each model, the lead's seven terms, three for each stage."""
         build, published = PriorBuilder(), self.published
-        mean, sd = published["level"]
-        known = models.solo_tokens[~np.isnan(models.solo_tokens)]
-        level = float(known.mean()) if len(known) else mean
-        build.add("level", level, sd)
+        level = volume_level(build, models.solo_tokens, published)
         for k, who in enumerate(models.who):
             solo = models.solo_tokens[k]
             build.add(

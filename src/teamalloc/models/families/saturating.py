@@ -18,7 +18,14 @@ import numpy as np
 from teamalloc.data.evidence import PriorTable
 from teamalloc.data.team import STAGES
 from teamalloc.models.encode import Floats, Ints, TeamColumns
-from teamalloc.models.families import Components, Models, Prior, PriorBuilder, Target
+from teamalloc.models.families import (
+    Components,
+    Models,
+    Prior,
+    PriorBuilder,
+    Target,
+    flattening,
+)
 
 PAIRS = ((0, 1), (0, 2), (1, 2))
 FORMS = ("", "_tier", "_lead", "_tier_lead")
@@ -45,12 +52,17 @@ class Saturating:
     def prior(self, models: Models) -> Prior:
         """Level, one effect for each lead, four for each stage, pairs, async, and their scale."""
         build, published = PriorBuilder(), self.published
-        build.add("level", *published["level"])
+        level, level_width = published["level"]
         step, width = published["lead_step"]
-        for k, who in enumerate(models.who):
-            solo = models.solo_reward[k]
-            mean = step * (models.tier[k] - 1.0) if np.isnan(solo) else float(solo)
-            build.add(f"lead {who}", mean, width)
+        solo = models.solo_reward / flattening(published["task"][0])
+        if not np.all(np.isnan(solo)):
+            level = float(np.nanmax(solo))
+        build.add("level", level, level_width, is_level=True)
+        by_tier = step * (models.tier - 1.0)
+        for who, lead in zip(
+            models.who, np.where(np.isnan(solo), by_tier, solo - level), strict=True
+        ):
+            build.add(f"lead {who}", float(lead), width)
         for name in self._gain_names():
             build.add(name, *published[name])
         build.add("gain_scale", *published["gain_scale"])

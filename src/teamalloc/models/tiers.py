@@ -1,0 +1,90 @@
+"""What is known of each model before a fit: its strength, its published solo row, its price.
+
+A tier is a model's rank by strength among those at hand. Strength is the published solo reward at
+high effort where there is one; else it is guessed from the price of output, which follows the
+published rewards of the priced models within about five points (0.43 + 0.07 ln $/M).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from teamalloc.data.evidence import Evidence
+from teamalloc.data.team import parse_who
+from teamalloc.models.encode import Floats
+from teamalloc.models.families import Models
+
+STRENGTH_EFFORTS = ("high", "xhigh", "medium", "max", "low")
+
+
+def describe_models(
+    who: Sequence[str], *, evidence: Evidence, output_usd_per_mtok: Mapping[str, float | None]
+) -> Models:
+    """Models with their tier and published rows.
+
+    Args:
+        who: ``model@effort`` words.
+        evidence: published figures.
+        output_usd_per_mtok: price of output for each model (without effort); None = unknown.
+    """
+    words = tuple(sorted(set(who)))
+    models = sorted({parse_who(word)[0] for word in words})
+    strength = {m: model_strength(m, evidence, output_usd_per_mtok.get(m)) for m in models}
+    tier = _spread_by_rank(strength)
+    return Models(
+        who=words,
+        tier=np.array([tier[parse_who(word)[0]] for word in words]),
+        solo_reward=_solo_reward(words, evidence),
+        solo_tokens=_solo(words, evidence, "tokens"),
+        solo_s=_solo(words, evidence, "active_s"),
+        priced=np.array(
+            [output_usd_per_mtok.get(parse_who(w)[0]) is not None for w in words], dtype=bool
+        ),
+    )
+
+
+def model_strength(
+    model: str, evidence: Evidence, output_usd_per_mtok: float | None
+) -> float | None:
+    """Published solo reward in [0, 1], or a guess from the price; None = nothing is known."""
+    for effort in STRENGTH_EFFORTS:
+        row = evidence.solo.get(f"{model}@{effort}")
+        if row is not None:
+            return row.reward
+    if output_usd_per_mtok is None or output_usd_per_mtok <= 0:
+        return None
+    return 0.43 + 0.07 * math.log(output_usd_per_mtok)
+
+
+def _spread_by_rank(strength: Mapping[str, float | None]) -> dict[str, float]:
+    """Ranks spread over [-1, 1]; a model of unknown strength stands in the middle."""
+    known = sorted((s, m) for m, s in strength.items() if s is not None)
+    tier = dict.fromkeys(strength, 0.0)
+    for rank, (_, model) in enumerate(known):
+        tier[model] = 1.0 if len(known) == 1 else 2.0 * rank / (len(known) - 1) - 1.0
+    return tier
+
+
+def _solo(words: Sequence[str], evidence: Evidence, what: str) -> Floats:
+    """(k,) log of the published tokens or seconds of one run."""
+    values = []
+    for word in words:
+        row = evidence.solo_at(word)
+        value = None if row is None else row.tokens.total if what == "tokens" else row.active_s
+        values.append(math.nan if value is None else math.log(value))
+    return np.array(values)
+
+
+def _solo_reward(words: Sequence[str], evidence: Evidence) -> Floats:
+    """(k,) published logits; only where the effort is known.
+
+    Between models at an effort that is not known, the published step from tier to tier is used
+    instead (``families/saturating.py``).
+    """
+    rows = [evidence.solo.get(word) for word in words]
+    return np.array(
+        [math.nan if row is None else math.log(row.reward / (1.0 - row.reward)) for row in rows]
+    )
