@@ -10,7 +10,7 @@ import numpy as np
 
 from teamalloc.data.team import MODES, STAGES, Seat, TeamConfig, parse_who
 from teamalloc.errors import BadInput
-from teamalloc.models.encode import TeamColumns
+from teamalloc.models.encode import Bools, Ints, TeamColumns
 
 T = TypeVar("T")
 
@@ -19,11 +19,12 @@ OTHER_COUNTS = (0, 1, 2, 4)
 MOST_PLANNERS = 16
 MOST_OTHERS = 4
 PLATEAU = "the published study found that more than 4 of them add cost and no reward"
+NO_RECORD = "no run with more is on record"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """A grid of teams with one tier a stage."""
+    """A grid of teams with one tier a stage; a cell is the number of a team in it."""
 
     leads: tuple[str, ...]
     "``model@effort`` words that may lead"
@@ -48,48 +49,95 @@ class SearchSpace:
         Raises:
             BadInput: a cap is out of range, with the reason.
         """
-        _check_cap("planners", max_planners, MOST_PLANNERS, "no run with more is on record")
+        _check_cap("planners", max_planners, MOST_PLANNERS, NO_RECORD)
         _check_cap("implementers", max_implementers, MOST_OTHERS, PLATEAU)
         _check_cap("verifiers", max_verifiers, MOST_OTHERS, PLATEAU)
         caps = (max_planners, max_implementers, max_verifiers)
-        default = (PLANNER_COUNTS, OTHER_COUNTS, OTHER_COUNTS)
-        counts = [
-            tuple(range(cap + 1))
-            if all_counts
-            else tuple(sorted({*(n for n in usual if n <= cap), cap}))
-            for cap, usual in zip(caps, default, strict=True)
-        ]
+        usual = (PLANNER_COUNTS, OTHER_COUNTS, OTHER_COUNTS)
+        counts = [_up_to(cap, all_counts, grid) for cap, grid in zip(caps, usual, strict=True)]
         return cls(
             tuple(sorted(set(leads))),
             tuple(sorted(set(helpers))),
             (counts[0], counts[1], counts[2]),
         )
 
-    def columns(self, models: Sequence[str]) -> TeamColumns:
-        """Every team of the grid, over the given models."""
+    def __len__(self) -> int:
+        return int(np.prod(self._shape()))
+
+    def _options(self, stage: int) -> list[tuple[int, int]]:
+        """(count, index of the helper or -1) choices of a stage."""
+        some = [n for n in self.counts[stage] if n]
+        return [(0, -1), *((n, k) for n in some for k in range(len(self.helpers)))]
+
+    def _shape(self) -> tuple[int, ...]:
+        stages = [len(self._options(stage)) for stage in range(len(STAGES))]
+        return (len(self.leads), *stages, len(MODES))
+
+    def _axes(self, cells: Ints) -> list[Ints]:
+        return [np.asarray(axis, dtype=np.int64) for axis in np.unravel_index(cells, self._shape())]
+
+    def is_solo(self) -> Bools:
+        """(cells,) no helpers."""
+        solo = np.zeros(self._shape(), dtype=bool)
+        solo[:, 0, 0, 0, :] = True
+        return solo.reshape(-1)
+
+    def is_distinct(self) -> Bools:
+        """(cells,) False where the cell is another spelling of a team: a solo lead has one mode."""
+        distinct = np.ones(self._shape(), dtype=bool)
+        distinct[:, 0, 0, 0, MODES.index("async")] = False
+        return distinct.reshape(-1)
+
+    def kind(self) -> Ints:
+        """(cells,) equal where teams differ in numbers or mode only, not in who works where."""
+        axes = self._axes(np.arange(len(self)))
+        kind = axes[0]
+        for stage in range(len(STAGES)):
+            helper = np.array([k + 1 for _, k in self._options(stage)])
+            kind = kind * (len(self.helpers) + 1) + helper[axes[1 + stage]]
+        return np.asarray(kind, dtype=np.int64)
+
+    def columns(self, models: Sequence[str], cells: Ints) -> TeamColumns:
+        """These cells as columns over the given models."""
         at = {who: i for i, who in enumerate(models)}
-        stages = [
-            [(0, -1)] + [(n, at[who]) for n in counts if n for who in self.helpers]
-            for counts in self.counts
-        ]
-        sizes = [len(self.leads), *(len(options) for options in stages), len(MODES)]
-        grid = np.indices(sizes).reshape(len(sizes), -1)
-        lead = np.array([at[who] for who in self.leads], dtype=np.int64)[grid[0]]
-        count = np.empty((grid.shape[1], len(STAGES)), dtype=np.int64)
-        share = np.zeros((grid.shape[1], len(STAGES), len(models)))
-        for stage, options in enumerate(stages):
-            table = np.array(options, dtype=np.int64)
-            chosen = table[grid[1 + stage]]
+        helper = np.array([at[who] for who in self.helpers], dtype=np.int64)
+        axes = self._axes(cells)
+        lead = np.array([at[who] for who in self.leads], dtype=np.int64)[axes[0]]
+        count = np.zeros((len(cells), len(STAGES)), dtype=np.int64)
+        share = np.zeros((len(cells), len(STAGES), len(models)))
+        for stage in range(len(STAGES)):
+            chosen = np.array(self._options(stage), dtype=np.int64)[axes[1 + stage]]
             count[:, stage] = chosen[:, 0]
             rows = np.flatnonzero(chosen[:, 1] >= 0)
-            share[rows, stage, chosen[rows, 1]] = 1.0
-        is_async = grid[-1] == MODES.index("async")
-        solo_async = is_async & (count.sum(1) == 0)
-        return TeamColumns(lead, count, share, is_async).take(~solo_async)
+            share[rows, stage, helper[chosen[rows, 1]]] = 1.0
+        is_async = (axes[-1] == MODES.index("async")) & (count.sum(1) > 0)
+        return TeamColumns(lead, count, share, is_async)
 
-    def __len__(self) -> int:
-        options = [1 + sum(1 for n in counts if n) * len(self.helpers) for counts in self.counts]
-        return len(self.leads) * (int(np.prod(options)) * len(MODES) - 1)
+    def team(self, cell: int) -> TeamConfig:
+        """One cell as a team."""
+        axes = [int(axis[0]) for axis in self._axes(np.array([cell]))]
+        lead_model, lead_effort = parse_who(self.leads[axes[0]])
+        helpers = []
+        for stage, role in enumerate(STAGES):
+            n, k = self._options(stage)[axes[1 + stage]]
+            if n:
+                model, effort = parse_who(self.helpers[k])
+                helpers.append(Seat(role, model, n, effort))
+        return TeamConfig(Seat("lead", lead_model, 1, lead_effort), tuple(helpers), MODES[axes[-1]])
+
+    def allows(self, team: TeamConfig) -> bool:
+        """Whether a team (perhaps between the grid's counts) keeps the caps and the candidates."""
+        if team.lead.who not in self.leads or any(s.who not in self.helpers for s in team.helpers):
+            return False
+        return all(
+            team.n_agents(role) <= max(n) for role, n in zip(STAGES, self.counts, strict=True)
+        )
+
+
+def _up_to(cap: int, all_counts: bool, usual: Sequence[int]) -> tuple[int, ...]:
+    if all_counts:
+        return tuple(range(cap + 1))
+    return tuple(sorted({*(n for n in usual if n <= cap), cap}))
 
 
 def _check_cap(what: str, cap: int, most: int, why: str) -> None:
@@ -97,85 +145,58 @@ def _check_cap(what: str, cap: int, most: int, why: str) -> None:
         raise BadInput(f"at most {most} {what}, not {cap}: {why}.", remedy=f"Use 0 to {most}.")
 
 
-def decode(columns: TeamColumns, row: int, models: Sequence[str]) -> TeamConfig:
-    """One row as a team."""
-    lead_model, lead_effort = parse_who(models[int(columns.lead[row])])
-    helpers = []
-    for stage, role in enumerate(STAGES):
-        n = int(columns.count[row, stage])
-        for k in np.flatnonzero(columns.share[row, stage] > 0):
-            model, effort = parse_who(models[int(k)])
-            helpers.append(
-                Seat(role, model, round(n * float(columns.share[row, stage, k])), effort)
-            )
-    mode = MODES[int(columns.is_async[row])]
-    return TeamConfig(Seat("lead", lead_model, 1, lead_effort), tuple(helpers), mode)
-
-
-def neighbours(team: TeamConfig, space: SearchSpace, order: Sequence[str]) -> dict[str, TeamConfig]:
-    """Teams one step away, by what changes ("+1 planner"): the ways to spend a little more or less.
+def neighbours(
+    team: TeamConfig, space: SearchSpace, order: Sequence[str]
+) -> list[tuple[str, TeamConfig]]:
+    """Teams one step away, each with the step in words: the ways to spend a little more.
 
     Args:
-        order: the models from weak to strong.
+        order: all models from weak to strong.
     """
-    found: dict[str, TeamConfig] = {}
-    for stage, role in enumerate(STAGES):
+    steps: list[tuple[str, TeamConfig]] = []
+    for role, counts in zip(STAGES, space.counts, strict=True):
         seats = team.stage(role)
-        if len(seats) > 1:
-            continue
-        if seats:
-            _change_stage(found, team, seats[0], space.counts[stage], space.helpers, order)
-            continue
-        first = [n for n in space.counts[stage] if n]
-        for who in space.helpers if first else ():
-            model, effort = parse_who(who)
-            seat = Seat(role, model, first[0], effort)
-            found[f"+{first[0]} {who} {role}"] = TeamConfig(
-                team.lead, (*team.helpers, seat), team.mode
-            )
+        if len(seats) == 1:
+            steps += _stage_steps(team, seats[0], counts, space, order)
+        elif not seats and any(counts):
+            first = next(n for n in counts if n)
+            for who in space.helpers:
+                steps.append((f"+{first} {who} {role}", _with_helper(team, role, who, first)))
     for who in space.leads:
         if who != team.lead.who:
             model, effort = parse_who(who)
-            found[f"{who} as lead"] = TeamConfig(
-                Seat("lead", model, 1, effort), team.helpers, team.mode
-            )
+            lead = Seat("lead", model, 1, effort)
+            steps.append((f"{who} as lead", TeamConfig(lead, team.helpers, team.mode)))
     if team.helpers:
         other = MODES[1 - MODES.index(team.mode)]
-        found[f"{other} mode"] = TeamConfig(team.lead, team.helpers, other)
-    return {change: other for change, other in found.items() if other != team}
+        steps.append((f"{other} mode", TeamConfig(team.lead, team.helpers, other)))
+    return steps
 
 
-def _change_stage(
-    found: dict[str, TeamConfig],
-    team: TeamConfig,
-    seat: Seat,
-    counts: Sequence[int],
-    helpers: Sequence[str],
-    order: Sequence[str],
-) -> None:
-    others = tuple(s for s in team.helpers if s != seat)
-    ranked = [who for who in order if who in helpers]
-    for n, sign in ((_after(counts, seat.count), 1), (_before(counts, seat.count), -1)):
-        if n is None:
-            continue
-        step = f"{'+' if sign > 0 else '-'}{abs(n - seat.count)} {seat.role}"
-        more = (Seat(seat.role, seat.model, n, seat.effort),) if n else ()
-        found[step] = TeamConfig(team.lead, (*others, *more), team.mode)
-    if seat.who in ranked:
-        for who in (_after(ranked, seat.who), _before(ranked, seat.who)):
-            if who is not None:
-                model, effort = parse_who(who)
-                swapped = Seat(seat.role, model, seat.count, effort)
-                found[f"{who} as {seat.role}"] = TeamConfig(
-                    team.lead, (*others, swapped), team.mode
-                )
+def _stage_steps(
+    team: TeamConfig, seat: Seat, counts: Sequence[int], space: SearchSpace, order: Sequence[str]
+) -> list[tuple[str, TeamConfig]]:
+    """More of the same helpers, or the next stronger ones in their place."""
+    steps = []
+    without = TeamConfig(team.lead, tuple(s for s in team.helpers if s != seat), team.mode)
+    more = _after([n for n in counts if n], seat.count)
+    if more is not None:
+        grown = _with_helper(without, seat.role, seat.who, more)
+        steps.append((f"+{more - seat.count} {seat.who} {seat.role}", grown))
+    stronger = _after([who for who in order if who in space.helpers], seat.who)
+    if stronger is not None:
+        raised = _with_helper(without, seat.role, stronger, seat.count)
+        steps.append((f"{stronger} as {seat.role}", raised))
+    return [(words, TeamConfig(t.lead, t.helpers, team.mode)) for words, t in steps]
+
+
+def _with_helper(team: TeamConfig, role: str, who: str, count: int) -> TeamConfig:
+    model, effort = parse_who(who)
+    stage = next(stage for stage in STAGES if stage == role)
+    return TeamConfig(team.lead, (*team.helpers, Seat(stage, model, count, effort)), team.mode)
 
 
 def _after(values: Sequence[T], value: T) -> T | None:
+    """The value that follows, None behind the last."""
     at = values.index(value) + 1 if value in values else len(values)
     return values[at] if at < len(values) else None
-
-
-def _before(values: Sequence[T], value: T) -> T | None:
-    at = values.index(value) if value in values else 0
-    return values[at - 1] if at > 0 else None

@@ -59,6 +59,8 @@ class Evidence:
     "SHA-256 (hex) of the file"
     solo: Mapping[str, SoloRow]
     "by ``model@effort``"
+    study_models: tuple[str, ...]
+    "models of the study, candidates only where there is nothing else"
     solo_citation: str
     "where the solo rows come from"
     figures: tuple[Figure, ...]
@@ -94,4 +96,12 @@ def load_evidence() -> Evidence:
     }
     figures = tuple(Figure(**figure) for figure in data["figure"])
     digest = hashlib.sha256(raw).hexdigest()
-    return Evidence(data["version"], digest, solo, data["solo"]["citation"], figures, prior)
+    return Evidence(
+        version=data["version"],
+        digest=digest,
+        solo=solo,
+        study_models=tuple(data["study"]["models"]),
+        solo_citation=data["solo"]["citation"],
+        figures=figures,
+        prior=prior,
+    )

@@ -10,7 +10,7 @@ quantiles (a split conformal factor, shrunk to 1 where runs are few).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from teamalloc.data.evidence import Evidence, load_evidence
 from teamalloc.data.prices import PriceBook
 from teamalloc.data.run import Run
-from teamalloc.data.team import STAGES, parse_who
+from teamalloc.data.team import STAGES, TeamConfig, parse_who
 from teamalloc.errors import NotEnoughRuns
 from teamalloc.models.curve import Curve, Support
 from teamalloc.models.encode import Floats, Ints, TeamColumns, encode
@@ -73,15 +73,11 @@ def fit_forecaster(
         digest: key of what it is fitted from; "" = of the runs alone.
 
     Raises:
-        NotEnoughRuns: no run names a model, and no model was asked for.
+        NotEnoughRuns: a model was asked for of which neither runs nor published rows exist.
     """
     evidence = evidence or load_evidence()
     samples = to_samples(runs)
-    who = _all_models(samples, more_models)
-    if not who:
-        raise NotEnoughRuns(
-            "no model is known", have=0, need=1, remedy="Name one with --lead MODEL."
-        )
+    who = models_to_fit(samples.teams, more_models, evidence)
     tariff = learn_tariff(runs, evidence)
     models = _describe(who, evidence, prices, on)
     money = Money(
@@ -111,9 +107,38 @@ def fit_forecaster(
     )
 
 
-def _all_models(samples: Samples, more: Sequence[str]) -> list[str]:
-    seen = {seat.who for team in samples.teams for seat in team.seats}
-    return sorted(seen | set(more))
+def models_to_fit(
+    teams: Sequence[TeamConfig], more: Sequence[str], evidence: Evidence
+) -> list[str]:
+    """``model@effort`` words: those run, those asked for, and the published efforts of each lead.
+
+    The lead thinking longer alone is always an alternative to a team. Where no team was run, the
+    models of the study stand in.
+
+    Raises:
+        NotEnoughRuns: a model was asked for of which neither runs nor published rows exist.
+    """
+    asked = set(more) if teams else {*more, *evidence.study_models}
+    if not teams:
+        _check_published(asked, evidence)
+    led = {team.lead.model for team in teams} | {parse_who(who)[0] for who in asked}
+    published = {row.who for row in evidence.solo.values() if row.model in led}
+    seen = {seat.who for team in teams for seat in team.seats}
+    named = {who for who in asked if teams or parse_who(who)[1] is not None}
+    return sorted(seen | named | published)
+
+
+def _check_published(asked: Iterable[str], evidence: Evidence) -> None:
+    """Without a single run, a model without published rows would be a pure guess."""
+    rows = sorted({row.model for row in evidence.solo.values()})
+    for who in sorted(asked):
+        if parse_who(who)[0] not in rows:
+            raise NotEnoughRuns(
+                f"nothing is known of {who}: own runs",
+                have=0,
+                need=1,
+                remedy=f"Ingest logs with it, or ask for one of: {', '.join(rows)}.",
+            )
 
 
 def _describe(who: Sequence[str], evidence: Evidence, prices: PriceBook, on: date) -> Models:

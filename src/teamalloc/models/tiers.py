@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from teamalloc.data.evidence import Evidence
+from teamalloc.data.evidence import Evidence, SoloRow
 from teamalloc.data.team import parse_who
 from teamalloc.models.encode import Floats
 from teamalloc.models.families import Models
@@ -38,6 +38,7 @@ def describe_models(
         who=words,
         tier=np.array([tier[parse_who(word)[0]] for word in words]),
         solo_reward=_solo_reward(words, evidence),
+        effort_reward=_effort_reward(words, evidence),
         solo_tokens=_solo(words, evidence, "tokens"),
         solo_s=_solo(words, evidence, "active_s"),
         priced=np.array(
@@ -79,12 +80,21 @@ def _solo(words: Sequence[str], evidence: Evidence, what: str) -> Floats:
 
 
 def _solo_reward(words: Sequence[str], evidence: Evidence) -> Floats:
-    """(k,) published logits; only where the effort is known.
+    """(k,) published logits, if they can be compared: only where the effort of every model is known.
 
-    Between models at an effort that is not known, the published step from tier to tier is used
-    instead (``families/saturating.py``).
+    Otherwise the published step from tier to tier is used (``families/saturating.py``), with
+    ``_effort_reward`` for the models whose effort is known.
     """
-    rows = [evidence.solo.get(word) for word in words]
-    return np.array(
-        [math.nan if row is None else math.log(row.reward / (1.0 - row.reward)) for row in rows]
-    )
+    if any(parse_who(word)[1] is None for word in words):
+        return np.full(len(words), math.nan)
+    return np.array([_logit(evidence.solo.get(word)) for word in words])
+
+
+def _effort_reward(words: Sequence[str], evidence: Evidence) -> Floats:
+    """(k,) published logits above those of the same model at medium effort; 0 where not published."""
+    rise = [_logit(evidence.solo.get(w)) - _logit(evidence.solo_at(parse_who(w)[0])) for w in words]
+    return np.array([0.0 if math.isnan(r) else r for r in rise])
+
+
+def _logit(row: SoloRow | None) -> float:
+    return math.nan if row is None else math.log(row.reward / (1.0 - row.reward))

@@ -63,6 +63,8 @@ class Models:
     "(k,) rank by strength, spread over [-1, 1]; models alike in all but effort share it"
     solo_reward: Floats
     "(k,) logit of the published mean reward of the model alone; nan = none"
+    effort_reward: Floats
+    "(k,) by how much the published logit at this effort exceeds that at medium; 0 = not known"
     solo_tokens: Floats
     "(k,) published log tokens of the model alone; nan = none"
     solo_s: Floats

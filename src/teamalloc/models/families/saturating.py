@@ -58,7 +58,9 @@ class Saturating:
         if not np.all(np.isnan(solo)):
             level = float(np.nanmax(solo))
         build.add("level", level, level_width, is_level=True)
-        by_tier = step * (models.tier - 1.0)
+        by_tier = step * (models.tier - 1.0) + models.effort_reward / flattening(
+            published["task"][0]
+        )
         for who, lead in zip(
             models.who, np.where(np.isnan(solo), by_tier, solo - level), strict=True
         ):

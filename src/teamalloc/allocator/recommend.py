@@ -1,0 +1,363 @@
+"""The answer: which team, how sure, what else was close, and what the next dollar would buy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from teamalloc.allocator.frontier import frontier_cells
+from teamalloc.allocator.judge import Judged, best_of, judge, nearest
+from teamalloc.allocator.problem import Problem
+from teamalloc.allocator.repair import Repair, find_repairs
+from teamalloc.allocator.space import SearchSpace, neighbours
+from teamalloc.data.team import TeamConfig
+from teamalloc.models.curve import Prediction
+from teamalloc.models.encode import encode
+from teamalloc.models.families import Target
+from teamalloc.models.forecast import Forecaster
+
+Verdict = Literal["better", "tie", "infeasible"]
+
+TIE_P = 0.8
+TIE_REWARD = 0.005
+ESTABLISHED_RUNS = 20
+"runs after which a team's own mean is worth more than any curve's guess of another team"
+INTERVAL = 0.9
+N_STEPS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its 90 % interval and, under a limit, the probability of keeping it."""
+
+    value: float
+    "mean reward; median US dollars or seconds"
+    low: float
+    high: float
+    p_ok: float | None = None
+    "None = there is no such limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One team as it is shown."""
+
+    team: str
+    "one-line form"
+    words: str
+    reward: Estimate
+    "[0, 1]; the interval is that of the average task"
+    cost_usd: Estimate
+    "US dollars of all tasks; the interval is that of a new batch"
+    latency_s: Estimate | None
+    "seconds of all tasks; None = there is no latency data"
+    p_both_ok: float
+    "probability of keeping both limits"
+    holds: bool
+    "both limits hold at the asked confidence"
+    eta: float | None
+    "points per added US dollar over the same lead alone, per task; None = no cost is added"
+    n_runs: int
+    "own runs of exactly this team"
+    extrapolated: bool
+    "beyond what was seen: a new lead, a new tier in a stage, or more agents"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change to the recommended team, and what it would buy."""
+
+    change: str
+    choice: Choice
+    gain: Estimate
+    "points of 100 per task; p_ok is the probability that it earns more"
+    added_usd: float
+    "US dollars per task, at the median"
+    points_per_usd: float | None
+    "None where it costs no more"
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """An answer that can be checked later: all that went into it is named."""
+
+    verdict: Verdict
+    best: Choice
+    "the recommended team; with verdict infeasible the nearest team, which is no answer"
+    baseline: Choice
+    "the best lead alone under the same rule"
+    p_better: float | None
+    "probability that the best earns more than the baseline; None = it is the baseline"
+    runner_up: Choice | None
+    "the best team of another kind: another lead, or other tiers or stages"
+    p_better_than_runner_up: float | None
+    why: str
+    "why the recommended one and not the runner-up, in a sentence"
+    tied_with: Choice | None
+    "the dearer team it ties with"
+    next_dollar: tuple[Step, ...]
+    "changes worth considering, best buy first"
+    frontier: tuple[Choice, ...]
+    "teams that hold and earn more than any cheaper one"
+    repairs: tuple[Repair, ...]
+    "what would make something fit; empty unless infeasible"
+    n_teams: int
+    "teams looked at"
+    n_holding: int
+    "teams that keep both limits"
+    problem: Problem
+    digest: str
+    "of the curves"
+
+
+def recommend(
+    problem: Problem,
+    forecaster: Forecaster,
+    *,
+    space: SearchSpace,
+    forecast: Mapping[Target, Prediction] | None = None,
+) -> Recommendation:
+    """Look at every allowed team and choose.
+
+    Args:
+        problem: limits, batch, confidence.
+        forecaster: fitted curves.
+        space: allowed teams.
+        forecast: predictions for all cells of the space, if they are at hand.
+    """
+    return _Search(problem, forecaster, space, forecast).answer()
+
+
+class _Search:
+    """One question: the judged grid and what is derived from it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        forecaster: Forecaster,
+        space: SearchSpace,
+        forecast: Mapping[Target, Prediction] | None,
+    ) -> None:
+        self.problem, self.forecaster, self.space = problem, forecaster, space
+        if forecast is None:
+            forecast = forecaster.predict(
+                space.columns(forecaster.models.who, np.arange(len(space)))
+            )
+        self.grid = judge(forecast, forecaster, problem)
+        self.distinct, self.solo = space.is_distinct(), space.is_solo()
+        self.n_seen = {record.team: record.n_runs for record in forecaster.records}
+
+    def answer(self) -> Recommendation:
+        best = best_of(self.grid, self.distinct)
+        if best is None:
+            return self._refusal()
+        found = self.space.team(best)
+        other = best_of(self.grid, self.distinct & (self.space.kind() != self.space.kind()[best]))
+        runner_up = None if other is None else self.space.team(other)
+        baseline = self._baseline()
+        chosen, tied_with = self._settle(found, [runner_up, baseline, self._established()])
+        if runner_up == chosen:
+            runner_up = found
+        return self._report(chosen, tied_with, baseline, runner_up)
+
+    def _settle(
+        self, found: TeamConfig, rivals: Sequence[TeamConfig | None]
+    ) -> tuple[TeamConfig, TeamConfig | None]:
+        """The cheapest rival the best team cannot be told from; the team itself if there is none."""
+        chosen = found
+        for rival in rivals:
+            if rival is None or rival == found:
+                continue
+            ours, theirs = self._choice(found), self._choice(rival)
+            gain = ours.reward.value - theirs.reward.value
+            tied = self._p_better(found, rival) < TIE_P or gain < TIE_REWARD
+            cheaper = theirs.cost_usd.value < self._choice(chosen).cost_usd.value
+            proven = theirs.n_runs >= ESTABLISHED_RUNS > ours.n_runs
+            if tied and theirs.holds and (cheaper or (proven and chosen == found)):
+                chosen = rival
+        return chosen, (None if chosen == found else found)
+
+    def _baseline(self) -> TeamConfig:
+        solo = self.distinct & self.solo
+        best = best_of(self.grid, solo)
+        return self.space.team(nearest(self.grid, solo) if best is None else best)
+
+    def _established(self) -> TeamConfig | None:
+        """The best team that was run often enough to be known by its own mean, if it holds."""
+        best: tuple[float, TeamConfig] | None = None
+        for record in self.forecaster.records:
+            if record.n_runs < ESTABLISHED_RUNS:
+                break
+            team = _parse(record.team)
+            if not self.space.allows(team):
+                continue
+            choice = self._choice(team)
+            if choice.holds and (best is None or choice.reward.value > best[0]):
+                best = (choice.reward.value, team)
+        return None if best is None else best[1]
+
+    def _report(
+        self,
+        chosen: TeamConfig,
+        tied_with: TeamConfig | None,
+        baseline: TeamConfig,
+        runner_up: TeamConfig | None,
+    ) -> Recommendation:
+        best, solo = self._choice(chosen), self._choice(baseline)
+        second = None if runner_up is None else self._choice(runner_up)
+        p_second = None if runner_up is None else self._p_better(chosen, runner_up)
+        p_better = None if chosen == baseline else self._p_better(chosen, baseline)
+        clear = tied_with is None and (p_better is None or p_better >= TIE_P)
+        clear = clear and (p_second is None or p_second >= TIE_P)
+        return self._recommendation(
+            verdict="better" if clear else "tie",
+            best=best,
+            baseline=solo,
+            p_better=p_better,
+            runner_up=second,
+            p_better_than_runner_up=p_second,
+            why=_why(best, second, p_second),
+            tied_with=None if tied_with is None else self._choice(tied_with),
+            next_dollar=self._next_dollar(chosen),
+        )
+
+    def _refusal(self) -> Recommendation:
+        closest = self.space.team(nearest(self.grid, self.distinct))
+        baseline = self._baseline()
+        return self._recommendation(
+            verdict="infeasible",
+            best=self._choice(closest),
+            baseline=self._choice(baseline),
+            p_better=None if closest == baseline else self._p_better(closest, baseline),
+            runner_up=None,
+            p_better_than_runner_up=None,
+            why="no allowed team keeps the limits",
+            tied_with=None,
+            next_dollar=(),
+            repairs=find_repairs(self.problem, self.grid, self.distinct, self.space),
+        )
+
+    def _recommendation(
+        self, *, repairs: tuple[Repair, ...] = (), **parts: object
+    ) -> Recommendation:
+        cells = frontier_cells(self.grid, self.distinct)
+        return Recommendation(
+            frontier=tuple(self._choice(self.space.team(cell)) for cell in cells),
+            repairs=repairs,
+            n_teams=int(self.distinct.sum()),
+            n_holding=int((self.grid.holds & self.distinct).sum()),
+            problem=self.problem,
+            digest=self.forecaster.digest,
+            **parts,  # type: ignore[arg-type]
+        )
+
+    def _next_dollar(self, team: TeamConfig) -> tuple[Step, ...]:
+        tiers = sorted(zip(self.forecaster.models.tier, self.forecaster.models.who, strict=True))
+        steps = [
+            self._step(team, change, other)
+            for change, other in neighbours(team, self.space, [who for _, who in tiers])
+        ]
+        useful = [step for step in steps if step.gain.value > 0.05]
+        useful.sort(key=lambda s: (-(s.points_per_usd or np.inf), s.change))
+        return tuple(useful[:N_STEPS])
+
+    def _step(self, team: TeamConfig, change: str, other: TeamConfig) -> Step:
+        ours, theirs = self._choice(team), self._choice(other)
+        points = 100.0 * (theirs.reward.value - ours.reward.value)
+        added = (theirs.cost_usd.value - ours.cost_usd.value) / self.problem.n_tasks
+        p = self._p_better(other, team)
+        half = _half_width(points, p)
+        gain = Estimate(points, points - half, points + half, p)
+        return Step(change, theirs, gain, added, points / added if added > 0 else None)
+
+    def _choice(self, team: TeamConfig) -> Choice:
+        who = self.forecaster.models.who
+        solo = TeamConfig(team.lead)
+        columns = encode([team, solo], who)
+        one = judge(self.forecaster.predict(columns), self.forecaster, self.problem)
+        return _show(team, one, self.problem, self.n_seen.get(str(team), 0), self.forecaster)
+
+    def _p_better(self, ours: TeamConfig, theirs: TeamConfig) -> float:
+        who = self.forecaster.models.who
+        return float(self.forecaster.p_better(encode([ours], who), encode([theirs], who))[0])
+
+
+def _show(
+    team: TeamConfig, judged: Judged, problem: Problem, n_runs: int, forecaster: Forecaster
+) -> Choice:
+    """Row 0 of ``judged`` is the team, row 1 its lead alone."""
+    low, high = (1.0 - INTERVAL) / 2.0, (1.0 + INTERVAL) / 2.0
+    reward, sd = judged.reward.mean, judged.reward.epistemic_sd
+    z = 1.6448536269514722  # the normal quantile of ``high``
+    cost, latency = judged.cost, judged.latency
+    added = float(np.exp(cost.median[0]) - np.exp(cost.median[1])) / problem.n_tasks
+    points = 100.0 * float(reward[0] - reward[1])
+    return Choice(
+        team=str(team),
+        words=team.describe(),
+        reward=Estimate(
+            float(reward[0]),
+            max(0.0, float(reward[0] - z * sd[0])),
+            min(1.0, float(reward[0] + z * sd[0])),
+        ),
+        cost_usd=Estimate(
+            float(np.exp(cost.median[0])),
+            float(cost.quantile(low)[0]),
+            float(cost.quantile(high)[0]),
+            None if problem.budget_usd is None else float(judged.p_cost_ok[0]),
+        ),
+        latency_s=Estimate(
+            float(np.exp(latency.median[0])),
+            float(latency.quantile(low)[0]),
+            float(latency.quantile(high)[0]),
+            None if problem.latency_s is None else float(judged.p_latency_ok[0]),
+        )
+        if knows_latency(forecaster)
+        else None,
+        p_both_ok=float(judged.p_both_ok[0]),
+        holds=bool(judged.holds[0]),
+        eta=points / added if added > 0 and not team.is_solo else None,
+        n_runs=n_runs,
+        extrapolated=any(bool(p.extrapolated[0]) for p in (judged.reward,)),
+    )
+
+
+def knows_latency(forecaster: Forecaster) -> bool:
+    """Whether seconds come from own runs or published rows, and not from nothing."""
+    published = not np.all(np.isnan(forecaster.models.solo_s))
+    return forecaster.curves["latency"].support.n_runs > 0 or published
+
+
+def knows_cost(forecaster: Forecaster) -> bool:
+    """The same for US dollars."""
+    published = not np.all(np.isnan(forecaster.models.solo_tokens))
+    return forecaster.curves["cost"].support.n_runs > 0 or published
+
+
+def _half_width(points: float, p: float) -> float:
+    """Half the 90 % interval of a normal difference with this mean and P(> 0)."""
+    from scipy.special import ndtri
+
+    z = abs(float(ndtri(min(max(p, 1e-6), 1.0 - 1e-6))))
+    return 1.6448536269514722 * abs(points) / max(z, 1e-3)
+
+
+def _why(best: Choice, second: Choice | None, p: float | None) -> str:
+    if second is None or p is None:
+        return "no team of another kind keeps the limits"
+    gain = 100.0 * (best.reward.value - second.reward.value)
+    usd = second.cost_usd.value - best.cost_usd.value
+    if gain >= 0:
+        return f"it is expected to earn {gain:.1f} points less (P {1.0 - p:.2f} that it earns more)"
+    if usd > 0:
+        return f"its {-gain:.1f} points more are not certain (P {1.0 - p:.2f}) and cost ${usd:.2f} more"
+    return f"its {-gain:.1f} points more come with more doubt about the limits (both kept: {second.p_both_ok:.2f})"
+
+
+def _parse(text: str) -> TeamConfig:
+    from teamalloc.data.team import parse_team
+
+    return parse_team(text)
