@@ -18,7 +18,7 @@ from teamalloc.data.evidence import load_evidence
 from teamalloc.data.prices import PriceBook
 from teamalloc.data.store import RunStore
 from teamalloc.data.team import TeamConfig, parse_team
-from teamalloc.errors import NotEnoughRuns, Refusal
+from teamalloc.errors import NotEnoughRuns
 from teamalloc.models.curve import Prediction
 from teamalloc.models.families import Target
 from teamalloc.models.forecast import Forecaster
@@ -91,6 +91,8 @@ class Answer:
     "of teamalloc and of the libraries whose data or numerics go into the answer"
     unit_runs: float
     "1, or the runs whose mean the limits are judged for, where only means are known"
+    forecaster: Forecaster
+    "the curves it came from"
 
 
 def answer(question: Question, *, store: RunStore | None, prices: PriceBook, today: date) -> Answer:
@@ -138,6 +140,7 @@ def answer(question: Question, *, store: RunStore | None, prices: PriceBook, tod
         prices_digest=prices.digest,
         versions=tuple((n, version(n)) for n in ("teamalloc", "genai-prices", "numpy", "scipy")),
         unit_runs=forecaster.curves["cost"].unit_runs,
+        forecaster=forecaster,
     )
 
 
@@ -253,12 +256,3 @@ def _warnings(
         yield f"left out, because no price is known for it: {', '.join(unpriced)}"
     if chosen.dropped:
         yield f"left out as helpers, to keep the search small: {', '.join(chosen.dropped)}"
-
-
-def refusal(answered: Answer) -> Refusal | None:
-    """The refusal to raise for an answer that is none."""
-    from teamalloc.errors import Infeasible
-
-    if answered.recommendation.verdict != "infeasible":
-        return None
-    return Infeasible("no allowed team keeps the limits.", recommendation=answered.recommendation)

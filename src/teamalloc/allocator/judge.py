@@ -13,6 +13,8 @@ from teamalloc.models.encode import Bools, Floats
 from teamalloc.models.families import Target
 from teamalloc.models.forecast import Forecaster
 
+DOUBT_POWER = 0.5
+"how much doubt about the limits weighs against reward; tuned on planted worlds, development seeds"
 REFERENCE_POWER = 4
 "how much more than the others the teams sure to keep the limits count in the reference reward"
 
@@ -73,7 +75,7 @@ def judge(
         p_cost_ok=p_cost,
         p_latency_ok=p_latency,
         holds=(p_cost >= problem.confidence) & (p_latency >= problem.confidence),
-        score=(reward.mean - reference) * surely,
+        score=(reward.mean - reference) * surely**DOUBT_POWER,
     )
 
 

@@ -92,12 +92,14 @@ class Recommendation:
     p_better: float | None
     "probability that the best earns more than the baseline; None = it is the baseline"
     runner_up: Choice | None
-    "the best team of another kind: another lead, or other tiers or stages"
+    "the next best team by the rule that chose the best"
     p_better_than_runner_up: float | None
     why: str
     "why the recommended one and not the runner-up, in a sentence"
     tied_with: Choice | None
-    "the dearer team it ties with"
+    "the team it ties with, which the rule would have chosen; None = no tie was resolved"
+    other_kind: Choice | None
+    "the best team with another lead, or other tiers or stages"
     next_dollar: tuple[Step, ...]
     "changes worth considering, best buy first"
     frontier: tuple[Choice, ...]
@@ -155,13 +157,18 @@ class _Search:
         if best is None:
             return self._refusal()
         found = self.space.team(best)
-        other = best_of(self.grid, self.distinct & (self.space.kind() != self.space.kind()[best]))
-        runner_up = None if other is None else self.space.team(other)
+        others = self.distinct.copy()
+        others[best] = False
+        second = best_of(self.grid, others)
+        runner_up = None if second is None else self.space.team(second)
+        kind = self.space.kind()
+        third = best_of(self.grid, self.distinct & (kind != kind[best]))
+        other_kind = None if third is None else self.space.team(third)
         baseline = self._baseline()
         chosen, tied_with = self._settle(found, [runner_up, baseline, self._established()])
         if runner_up == chosen:
             runner_up = found
-        return self._report(chosen, tied_with, baseline, runner_up)
+        return self._report(chosen, tied_with, baseline, runner_up, other_kind)
 
     def _settle(
         self, found: TeamConfig, rivals: Sequence[TeamConfig | None]
@@ -205,6 +212,7 @@ class _Search:
         tied_with: TeamConfig | None,
         baseline: TeamConfig,
         runner_up: TeamConfig | None,
+        other_kind: TeamConfig | None,
     ) -> Recommendation:
         best, solo = self._choice(chosen), self._choice(baseline)
         second = None if runner_up is None else self._choice(runner_up)
@@ -221,6 +229,7 @@ class _Search:
             p_better_than_runner_up=p_second,
             why=_why(best, second, p_second),
             tied_with=None if tied_with is None else self._choice(tied_with),
+            other_kind=None if other_kind in (None, chosen) else self._choice(other_kind),
             next_dollar=self._next_dollar(chosen),
         )
 
@@ -236,6 +245,7 @@ class _Search:
             p_better_than_runner_up=None,
             why="no allowed team keeps the limits",
             tied_with=None,
+            other_kind=None,
             next_dollar=(),
             repairs=find_repairs(self.problem, self.grid, self.distinct, self.space),
         )

@@ -17,12 +17,14 @@ class Repair:
     """One change after which a team holds."""
 
     change: str
-    '"budget", "latency", "budget and latency", "confidence"'
+    '"budget", "latency", "budget and latency", "tasks", "confidence"'
     budget_usd: float | None
     "US dollars to ask with; None = no limit was asked"
     latency_s: float | None
     "seconds to ask with; None = no limit was asked"
     confidence: float
+    n_tasks: int
+    "tasks to ask with"
     team: str
     "the team that then holds"
 
@@ -47,6 +49,7 @@ def find_repairs(
                 _round_up(float(usd[at])) if more_usd and budget is not None else budget,
                 _round_up(float(seconds[at])) if more_s and latency is not None else latency,
                 confidence,
+                problem.n_tasks,
                 str(space.team(cell)),
             )
         )
@@ -97,4 +100,5 @@ def repaired(problem: Problem, repair: Repair) -> Problem:
         budget_usd=repair.budget_usd,
         latency_s=repair.latency_s,
         confidence=repair.confidence,
+        n_tasks=repair.n_tasks,
     )

@@ -97,6 +97,14 @@ class Database:
         self.engine.dispose()
 
 
+def is_there(url: str | None) -> bool:
+    """Whether the file of a SQLite store exists; any other database is taken to be there."""
+    place = _place(url)
+    if place.get_backend_name() != "sqlite" or not place.database:
+        return True
+    return Path(place.database).exists()
+
+
 def _place(url: str | None) -> sa.URL:
     """The URL to open; a bare path is a SQLite file, None the default."""
     text = url or os.environ.get(STORE_VARIABLE) or str(_default_file())

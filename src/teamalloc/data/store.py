@@ -34,7 +34,7 @@ from teamalloc.data.assembly import (
     sweep,
     sweep_labels,
 )
-from teamalloc.data.database import Database
+from teamalloc.data.database import Database, is_there
 from teamalloc.data.grouping import chronological, split, turn_at
 from teamalloc.data.outline import Item, find
 from teamalloc.data.records import as_row, encode_run
@@ -83,6 +83,16 @@ class RunStore:
             database.close()
             raise
         return cls(database)
+
+    @classmethod
+    def exists(cls, url: str | None = None) -> bool:
+        """Whether there is a store to open; a database server is taken to be there.
+
+        Raises:
+            StoreError: there is no home folder to look in.
+            BadInput: the URL cannot be read.
+        """
+        return is_there(url)
 
     def close(self) -> None:
         """Give the database back."""

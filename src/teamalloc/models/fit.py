@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
@@ -21,21 +22,12 @@ from teamalloc.data.run import Run
 from teamalloc.data.team import STAGES, TeamConfig, parse_who
 from teamalloc.errors import NotEnoughRuns
 from teamalloc.models.curve import Curve, Support
-from teamalloc.models.encode import Floats, Ints, TeamColumns, encode
+from teamalloc.models.encode import Floats, Ints
 from teamalloc.models.families import Family, Models, Target, families
 from teamalloc.models.forecast import Forecaster, TeamRecord
-from teamalloc.models.links import Total
+from teamalloc.models.holdout import Fold, conformal, hold_out
 from teamalloc.models.mixed import Posterior, fit_mixed
-from teamalloc.models.observe import (
-    LEAD,
-    Money,
-    Observed,
-    cost_total,
-    latency_total,
-    observe,
-    stage_spread,
-    stand_in_prices,
-)
+from teamalloc.models.observe import LEAD, Money, Observed, observe
 from teamalloc.models.samples import Samples, to_samples
 from teamalloc.models.tariff import Tariff, learn_tariff
 from teamalloc.models.tiers import describe_models
@@ -45,10 +37,7 @@ DEFAULT_FAMILIES: dict[Target, str] = {
     "cost": "role_tokens",
     "latency": "critical_path",
 }
-N_FOLDS = 5
 CONFORMAL_LEVEL = 0.9
-CONFORMAL_WEIGHT = 30.0
-"runs' worth of the normal quantile that the conformal factor is shrunk to"
 
 
 def fit_forecaster(
@@ -76,27 +65,16 @@ def fit_forecaster(
         NotEnoughRuns: a model was asked for of which neither runs nor published rows exist.
     """
     evidence = evidence or load_evidence()
-    samples = to_samples(runs)
-    who = models_to_fit(samples.teams, more_models, evidence)
-    tariff = learn_tariff(runs, evidence)
-    models = _describe(who, evidence, prices, on)
-    money = Money(
-        today=tariff.usd_per_token(models.who, prices, on=on),
-        then=_prices_then(samples, tariff, models, prices, on),
-    )
-    table = families(evidence.prior)
-    curves = {
-        target: _fit_curve(target, samples, table[name], models, evidence, money, seed)
-        for target, name in DEFAULT_FAMILIES.items()
-    }
+    bench = Workbench.of(runs, prices=prices, on=on, evidence=evidence, more_models=more_models)
+    samples = bench.samples
     return Forecaster(
         digest=digest
         or hashlib.sha256("".join(sorted(r.run_id for r in runs)).encode()).hexdigest(),
-        models=models,
-        curves=curves,
+        models=bench.models,
+        curves={target: bench.curve(target, seed) for target in DEFAULT_FAMILIES},
         published=evidence.prior,
-        tariff=tariff,
-        usd_per_token=money.today,
+        tariff=bench.tariff,
+        usd_per_token=bench.money.today,
         price_date=on,
         n_runs=sum(run.n_runs for run in runs),
         n_usable=int(samples.n_runs.sum()),
@@ -105,6 +83,91 @@ def fit_forecaster(
         left_out=samples.left_out,
         span=_span(runs),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """One target, fitted."""
+
+    family: Family
+    observed: Observed
+    posterior: Posterior
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workbench:
+    """All that the fits of the three targets work on."""
+
+    samples: Samples
+    models: Models
+    tariff: Tariff
+    money: Money
+    evidence: Evidence
+
+    @classmethod
+    def of(
+        cls,
+        runs: Sequence[Run],
+        *,
+        prices: PriceBook,
+        on: date,
+        evidence: Evidence,
+        more_models: Sequence[str] = (),
+    ) -> Workbench:
+        """Runs as columns, their models, and what tokens cost then and on a day."""
+        samples = to_samples(runs)
+        who = models_to_fit(samples.teams, more_models, evidence)
+        models = _describe(who, evidence, prices, on)
+        tariff = learn_tariff(runs, evidence)
+        money = Money(
+            today=tariff.usd_per_token(models.who, prices, on=on),
+            then=_prices_then(samples, tariff, models, prices, on),
+        )
+        return cls(samples, models, tariff, money, evidence)
+
+    def fit(self, target: Target) -> Fitted:
+        """The posterior of one target."""
+        family = families(self.evidence.prior)[DEFAULT_FAMILIES[target]]
+        published = self.evidence.prior[target]
+        observed = observe(target, self.samples, family, self.models, published, self.money)
+        rows, linearise = observed.take(np.arange(len(observed.run)))
+        posterior = fit_mixed(
+            linearise, rows, family.prior(self.models), observed.scales,
+            link=observed.link, n_teams=len(observed.teams),
+        )  # fmt: skip
+        return Fitted(family, observed, posterior)
+
+    def curve(self, target: Target, seed: int) -> Curve:
+        """One target as a curve, its quantiles corrected on held-out tasks."""
+        fitted = self.fit(target)
+        observed, posterior = fitted.observed, fitted.posterior
+        upper, lower = 1.0, 1.0
+        if target != "reward":
+            fold = Fold(self.samples, "task", seed)
+            out = hold_out(fold, observed, fitted.family, self.models, posterior, self.money)
+            z = (out.actual - out.mean) / out.sd
+            upper, lower = conformal(z, CONFORMAL_LEVEL), conformal(-z, CONFORMAL_LEVEL)
+        runs = np.unique(observed.run)
+        n_each = self.samples.n_runs[runs]
+        means_only = target != "reward" and len(runs) > 0 and bool(np.all(n_each > 1))
+        return Curve(
+            family=fitted.family.name,
+            target=target,
+            names=fitted.family.prior(self.models).names,
+            theta=posterior.theta,
+            team_effect=posterior.team_effect,
+            cov=posterior.cov,
+            teams=observed.teams,
+            s_task=posterior.scales.task,
+            s_team=posterior.scales.team,
+            noise=posterior.scales.noise,
+            noise_is_by_role=bool(np.any(observed.rows.group == LEAD)) or len(runs) == 0,
+            tau=posterior.scales.tau,
+            upper=upper,
+            lower=lower,
+            unit_runs=float(n_each.min()) if means_only else 1.0,
+            support=_support(self.samples, runs),
+        )
 
 
 def models_to_fit(
@@ -156,144 +219,6 @@ def _prices_then(
     days = [run.started_at.date() if run.started_at else on for run in samples.runs]
     by_day = {day: tariff.usd_per_token(models.who, prices, on=day) for day in sorted(set(days))}
     return np.array([by_day[day] for day in days]).reshape(len(samples), models.n)
-
-
-def _fit_curve(
-    target: Target,
-    samples: Samples,
-    family: Family,
-    models: Models,
-    evidence: Evidence,
-    money: Money,
-    seed: int,
-) -> Curve:
-    published = evidence.prior[target]
-    observed = observe(target, samples, family, models, published, money)
-    prior = family.prior(models)
-    everything = np.arange(len(observed.run))
-    rows, linearise = observed.take(everything)
-    fitted = fit_mixed(
-        linearise, rows, prior, observed.scales,
-        link=observed.link, n_teams=len(observed.teams),
-    )  # fmt: skip
-    upper, lower = 1.0, 1.0
-    if target != "reward":
-        z = held_out(target, samples, family, models, observed, fitted, money, by="task", seed=seed)
-        upper, lower = conformal(z, CONFORMAL_LEVEL), conformal(-z, CONFORMAL_LEVEL)
-    runs = np.unique(observed.run)
-    means_only = len(runs) > 0 and bool(np.all(samples.n_runs[runs] > 1))
-    return Curve(
-        family=family.name,
-        target=target,
-        names=prior.names,
-        theta=fitted.theta,
-        team_effect=fitted.team_effect,
-        cov=fitted.cov,
-        teams=observed.teams,
-        s_task=fitted.scales.task,
-        s_team=fitted.scales.team,
-        noise=fitted.scales.noise,
-        noise_is_by_role=bool(np.any(observed.rows.group == LEAD)) or len(runs) == 0,
-        tau=fitted.scales.tau,
-        upper=upper,
-        lower=lower,
-        unit_runs=float(samples.n_runs[runs].min()) if means_only and target != "reward" else 1.0,
-        support=_support(samples, runs),
-    )
-
-
-def held_out(
-    target: Target,
-    samples: Samples,
-    family: Family,
-    models: Models,
-    observed: Observed,
-    fitted: Posterior,
-    money: Money,
-    *,
-    by: str,
-    seed: int,
-) -> Floats:
-    """Standardised distance of each run from its forecast by a fit that did not see its task (or team).
-
-    Scales are kept from the full fit; only parameters are fitted again. (n,) for the runs with
-    this target, in the order of the samples; dollars and seconds only.
-    """
-    prior = family.prior(models)
-    values = samples.cost_usd if target == "cost" else samples.active_s
-    runs = np.flatnonzero(~np.isnan(values))
-    fold = fold_of(samples, by=by, seed=seed)
-    columns = encode([samples.teams[i] for i in samples.team], models.who)
-    z = np.zeros(len(runs))
-    for number in np.unique(fold[runs]):
-        out = np.flatnonzero(fold[runs] == number)
-        keep = np.flatnonzero(fold[observed.run] != number)
-        rows, linearise = observed.take(keep)
-        part = fit_mixed(
-            linearise, rows, prior, fitted.scales,
-            link=observed.link, n_teams=len(observed.teams), learn_scales=False, start=fitted,
-        )  # fmt: skip
-        chosen = runs[out]
-        teams = columns.take(chosen)
-        total = _total(target, part, teams, chosen, family, models, money)
-        effect = np.full(len(samples.teams), -1)
-        effect[samples.team[observed.run]] = observed.rows.team
-        own = effect[samples.team[chosen]]
-        known = own >= 0
-        design = np.hstack([total.gradient, np.zeros((len(chosen), len(observed.teams)))])
-        design[np.flatnonzero(known), total.gradient.shape[1] + own[known]] = 1.0
-        mean = total.log + np.where(
-            known, part.team_effect[own] if len(observed.teams) else 0.0, 0.0
-        )
-        variance = np.einsum("np,np->n", design @ part.cov, design)
-        variance += np.where(known, 0.0, part.scales.team**2)
-        variance += (part.scales.task**2 + _luck(target, part, total, observed)) / samples.n_runs[
-            chosen
-        ]
-        z[out] = (np.log(values[chosen]) - mean) / np.sqrt(variance)
-    return z
-
-
-def _total(
-    target: Target,
-    part: Posterior,
-    teams: TeamColumns,
-    runs: Ints,
-    family: Family,
-    models: Models,
-    money: Money,
-) -> Total:
-    if target == "latency":
-        return latency_total(part.theta, teams, family, models)
-    noise = part.scales.noise
-    spread = stage_spread(float(noise[0]), float(noise[1]), teams.count)
-    return cost_total(part.theta, teams, family, models, stand_in_prices(money.then)[runs], spread)
-
-
-def _luck(target: Target, part: Posterior, total: Total, observed: Observed) -> Floats | float:
-    if target == "cost" and np.any(observed.rows.group == LEAD):
-        return total.variance
-    return float(part.scales.noise[-1] ** 2)
-
-
-def fold_of(samples: Samples, *, by: str, seed: int) -> Ints:
-    """(n,) fold of each run: whole tasks (or whole teams) go together."""
-    unit = samples.task if by == "task" else samples.team
-    unit = np.where(unit < 0, unit.max(initial=0) + 1 + np.arange(len(unit)), unit)
-    names, index = np.unique(unit, return_inverse=True)
-    shuffled = np.random.default_rng(seed).permutation(len(names))
-    return shuffled[index] % N_FOLDS
-
-
-def conformal(z: Floats, level: float) -> float:
-    """Factor on the normal quantile so that ``level`` of the held-out runs lie below it."""
-    from scipy.special import ndtri
-
-    if len(z) == 0:
-        return 1.0
-    rank = min(1.0, level * (len(z) + 1) / len(z))
-    factor = float(np.quantile(z, rank)) / float(ndtri(level))
-    return (len(z) * max(factor, 0.5) + CONFORMAL_WEIGHT) / (len(z) + CONFORMAL_WEIGHT)
 
 
 def _support(samples: Samples, runs: Ints) -> Support:
