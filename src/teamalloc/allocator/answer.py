@@ -138,7 +138,11 @@ def answer(question: Question, *, store: RunStore | None, prices: PriceBook, tod
         warnings=tuple(_warnings(recommendation, used, affordable, unpriced, forecaster)),
         prices_on=forecaster.price_date,
         prices_digest=prices.digest,
-        versions=tuple((n, version(n)) for n in ("teamalloc", "genai-prices", "numpy", "scipy")),
+        versions=(
+            ("teamalloc", version("teamalloc")),
+            ("genai-prices", version("genai-prices")),
+            ("numpy", np.__version__),
+        ),
         unit_runs=forecaster.curves["cost"].unit_runs,
         forecaster=forecaster,
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from teamalloc.errors import BadInput
 from teamalloc.models.curve import Curve, Prediction
 from teamalloc.models.encode import Floats
+from teamalloc.models.normal import normal_cdf, normal_quantile
 
 DRAWS = 400
 SPREADS = (0.1, 0.25, 0.5, 0.8, 1.2)
@@ -78,20 +79,22 @@ class Batch:
         if limit is None:
             return np.ones(len(self.median))
         z = (math.log(limit) - self.median) / np.maximum(self.sd, 1e-9)
-        return np.asarray(ndtr(z / np.where(z > 0, self.upper, self.lower)), dtype=float)
+        return normal_cdf(z / np.where(z > 0, self.upper, self.lower))
 
     def p_quantile_within(self, limit: float | None, confidence: float) -> Floats:
         """(n,) probability that the *true* quantile at this confidence is within the limit."""
         if limit is None:
             return np.ones(len(self.median))
-        need = float(ndtri(confidence)) * self.upper * self.run_sd
+        need = normal_quantile(confidence) * self.upper * self.run_sd
         gap = math.log(limit) - self.median - need
-        return np.asarray(ndtr(gap / np.maximum(self.epistemic_sd, 1e-9)), dtype=float)
+        return normal_cdf(gap / np.maximum(self.epistemic_sd, 1e-9))
 
     def quantile(self, level: float) -> Floats:
         """(n,) quantile of the total, in dollars or seconds."""
         factor = self.upper if level > 0.5 else self.lower
-        return np.asarray(np.exp(self.median + float(ndtri(level)) * factor * self.sd), dtype=float)
+        return np.asarray(
+            np.exp(self.median + normal_quantile(level) * factor * self.sd), dtype=float
+        )
 
     @property
     def mean(self) -> Floats:
@@ -121,6 +124,7 @@ def batch_latency(one: Prediction, curve: Curve, problem: Problem) -> Batch:
     )
 
 
+@lru_cache(maxsize=8)
 def _makespans(problem: Problem) -> tuple[Floats, Floats]:
     """Mean and sd of the log makespan of runs with median 1, for each spread in ``SPREADS``."""
     rng = np.random.default_rng(problem.seed)

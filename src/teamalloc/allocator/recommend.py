@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,14 +11,15 @@ import numpy as np
 
 from teamalloc.allocator.frontier import frontier_cells
 from teamalloc.allocator.judge import Judged, best_of, judge, nearest
-from teamalloc.allocator.problem import Problem
+from teamalloc.allocator.problem import Batch, Problem
 from teamalloc.allocator.repair import Repair, find_repairs
 from teamalloc.allocator.space import SearchSpace, neighbours
-from teamalloc.data.team import TeamConfig
+from teamalloc.data.team import TeamConfig, parse_team
 from teamalloc.models.curve import Prediction
 from teamalloc.models.encode import encode
 from teamalloc.models.families import Target
 from teamalloc.models.forecast import Forecaster
+from teamalloc.models.normal import Z_90, normal_quantile
 
 Verdict = Literal["better", "tie", "infeasible"]
 
@@ -27,6 +29,8 @@ ESTABLISHED_RUNS = 20
 "runs after which a team's own mean is worth more than any curve's guess of another team"
 INTERVAL = 0.9
 N_STEPS = 5
+LEAST_GAIN = 0.05
+"points of 100 that a step must be expected to gain to be worth a line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,7 @@ class _Search:
             )
         self.grid = judge(forecast, forecaster, problem)
         self.distinct, self.solo = space.is_distinct(), space.is_solo()
+        self._choices: dict[TeamConfig, Choice] = {}
         self.n_seen = {record.team: record.n_runs for record in forecaster.records}
 
     def answer(self) -> Recommendation:
@@ -198,7 +203,7 @@ class _Search:
         for record in self.forecaster.records:
             if record.n_runs < ESTABLISHED_RUNS:
                 break
-            team = _parse(record.team)
+            team = parse_team(record.team)
             if not self.space.allows(team):
                 continue
             choice = self._choice(team)
@@ -253,9 +258,10 @@ class _Search:
     def _recommendation(
         self, *, repairs: tuple[Repair, ...] = (), **parts: object
     ) -> Recommendation:
-        cells = frontier_cells(self.grid, self.distinct)
+        frontier = [self.space.team(cell) for cell in frontier_cells(self.grid, self.distinct)]
+        self._look_at(frontier)
         return Recommendation(
-            frontier=tuple(self._choice(self.space.team(cell)) for cell in cells),
+            frontier=tuple(self._choice(team) for team in frontier),
             repairs=repairs,
             n_teams=int(self.distinct.sum()),
             n_holding=int((self.grid.holds & self.distinct).sum()),
@@ -266,11 +272,10 @@ class _Search:
 
     def _next_dollar(self, team: TeamConfig) -> tuple[Step, ...]:
         tiers = sorted(zip(self.forecaster.models.tier, self.forecaster.models.who, strict=True))
-        steps = [
-            self._step(team, change, other)
-            for change, other in neighbours(team, self.space, [who for _, who in tiers])
-        ]
-        useful = [step for step in steps if step.gain.value > 0.05]
+        changes = neighbours(team, self.space, [who for _, who in tiers])
+        self._look_at([other for _, other in changes])
+        steps = [self._step(team, change, other) for change, other in changes]
+        useful = [step for step in steps if step.gain.value > LEAST_GAIN]
         useful.sort(key=lambda s: (-(s.points_per_usd or np.inf), s.change))
         return tuple(useful[:N_STEPS])
 
@@ -278,17 +283,27 @@ class _Search:
         ours, theirs = self._choice(team), self._choice(other)
         points = 100.0 * (theirs.reward.value - ours.reward.value)
         added = (theirs.cost_usd.value - ours.cost_usd.value) / self.problem.n_tasks
-        p = self._p_better(other, team)
+        p = self._p_better(other, team) if points > LEAST_GAIN else 0.5
         half = _half_width(points, p)
         gain = Estimate(points, points - half, points + half, p)
         return Step(change, theirs, gain, added, points / added if added > 0 else None)
 
     def _choice(self, team: TeamConfig) -> Choice:
-        who = self.forecaster.models.who
-        solo = TeamConfig(team.lead)
-        columns = encode([team, solo], who)
-        one = judge(self.forecaster.predict(columns), self.forecaster, self.problem)
-        return _show(team, one, self.problem, self.n_seen.get(str(team), 0), self.forecaster)
+        self._look_at([team])
+        return self._choices[team]
+
+    def _look_at(self, teams: Sequence[TeamConfig]) -> None:
+        """Work out how these teams are shown, all at once: each beside its lead alone."""
+        new = [team for team in dict.fromkeys(teams) if team not in self._choices]
+        if not new:
+            return
+        pairs = [team for each in new for team in (each, TeamConfig(each.lead))]
+        forecast = self.forecaster.predict(encode(pairs, self.forecaster.models.who))
+        judged = judge(forecast, self.forecaster, self.problem)
+        seconds_known = knows_latency(self.forecaster)
+        for i, team in enumerate(new):
+            n_runs = self.n_seen.get(str(team), 0)
+            self._choices[team] = _show(team, judged, 2 * i, self.problem, n_runs, seconds_known)
 
     def _p_better(self, ours: TeamConfig, theirs: TeamConfig) -> float:
         who = self.forecaster.models.who
@@ -296,43 +311,43 @@ class _Search:
 
 
 def _show(
-    team: TeamConfig, judged: Judged, problem: Problem, n_runs: int, forecaster: Forecaster
+    team: TeamConfig, judged: Judged, row: int, problem: Problem, n_runs: int, seconds_known: bool
 ) -> Choice:
-    """Row 0 of ``judged`` is the team, row 1 its lead alone."""
-    low, high = (1.0 - INTERVAL) / 2.0, (1.0 + INTERVAL) / 2.0
-    reward, sd = judged.reward.mean, judged.reward.epistemic_sd
-    z = 1.6448536269514722  # the normal quantile of ``high``
-    cost, latency = judged.cost, judged.latency
-    added = float(np.exp(cost.median[0]) - np.exp(cost.median[1])) / problem.n_tasks
-    points = 100.0 * float(reward[0] - reward[1])
+    """Row ``row`` of ``judged`` is the team, the next one its lead alone."""
+    reward, usd = judged.reward.mean, np.exp(judged.cost.median)
+    added = float(usd[row] - usd[row + 1]) / problem.n_tasks
+    points = 100.0 * float(reward[row] - reward[row + 1])
+    p_cost = None if problem.budget_usd is None else float(judged.p_cost_ok[row])
+    p_latency = None if problem.latency_s is None else float(judged.p_latency_ok[row])
     return Choice(
         team=str(team),
         words=team.describe(),
-        reward=Estimate(
-            float(reward[0]),
-            max(0.0, float(reward[0] - z * sd[0])),
-            min(1.0, float(reward[0] + z * sd[0])),
-        ),
-        cost_usd=Estimate(
-            float(np.exp(cost.median[0])),
-            float(cost.quantile(low)[0]),
-            float(cost.quantile(high)[0]),
-            None if problem.budget_usd is None else float(judged.p_cost_ok[0]),
-        ),
-        latency_s=Estimate(
-            float(np.exp(latency.median[0])),
-            float(latency.quantile(low)[0]),
-            float(latency.quantile(high)[0]),
-            None if problem.latency_s is None else float(judged.p_latency_ok[0]),
-        )
-        if knows_latency(forecaster)
-        else None,
-        p_both_ok=float(judged.p_both_ok[0]),
-        holds=bool(judged.holds[0]),
+        reward=_reward(float(reward[row]), float(judged.reward.epistemic_sd[row])),
+        cost_usd=_total(judged.cost, row, p_cost),
+        latency_s=_total(judged.latency, row, p_latency) if seconds_known else None,
+        p_both_ok=float(judged.p_both_ok[row]),
+        holds=bool(judged.holds[row]),
         eta=points / added if added > 0 and not team.is_solo else None,
         n_runs=n_runs,
-        extrapolated=any(bool(p.extrapolated[0]) for p in (judged.reward,)),
+        extrapolated=bool(judged.reward.extrapolated[row]),
     )
+
+
+def _total(batch: Batch, row: int, p_ok: float | None) -> Estimate:
+    low, high = (1.0 - INTERVAL) / 2.0, (1.0 + INTERVAL) / 2.0
+    return Estimate(
+        float(np.exp(batch.median[row])),
+        float(batch.quantile(low)[row]),
+        float(batch.quantile(high)[row]),
+        p_ok,
+    )
+
+
+def _reward(mean: float, sd: float) -> Estimate:
+    """Its interval is taken on the logit scale: it ends inside [0, 1]."""
+    logit, half = math.log(mean / (1.0 - mean)), Z_90 * sd / (mean * (1.0 - mean))
+    low, high = (1.0 / (1.0 + math.exp(-(logit + side * half))) for side in (-1.0, 1.0))
+    return Estimate(mean, low, high)
 
 
 def knows_latency(forecaster: Forecaster) -> bool:
@@ -349,10 +364,8 @@ def knows_cost(forecaster: Forecaster) -> bool:
 
 def _half_width(points: float, p: float) -> float:
     """Half the 90 % interval of a normal difference with this mean and P(> 0)."""
-    from scipy.special import ndtri
-
-    z = abs(float(ndtri(min(max(p, 1e-6), 1.0 - 1e-6))))
-    return 1.6448536269514722 * abs(points) / max(z, 1e-3)
+    z = abs(normal_quantile(min(max(p, 1e-6), 1.0 - 1e-6)))
+    return Z_90 * abs(points) / max(z, 1e-3)
 
 
 def _why(best: Choice, second: Choice | None, p: float | None) -> str:
@@ -365,9 +378,3 @@ def _why(best: Choice, second: Choice | None, p: float | None) -> str:
     if usd > 0:
         return f"its {-gain:.1f} points more are not certain (P {1.0 - p:.2f}) and cost ${usd:.2f} more"
     return f"its {-gain:.1f} points more come with more doubt about the limits (both kept: {second.p_both_ok:.2f})"
-
-
-def _parse(text: str) -> TeamConfig:
-    from teamalloc.data.team import parse_team
-
-    return parse_team(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 
 import numpy as np
-from scipy.special import ndtri
 
 from teamalloc.allocator.answer import Answer
 from teamalloc.data.plan import Plan, SeatForecast
@@ -13,9 +12,11 @@ from teamalloc.data.run import Limits
 from teamalloc.data.team import ROLES, Seat, TeamConfig, parse_team
 from teamalloc.models.encode import Floats, encode
 from teamalloc.models.forecast import Forecaster
+from teamalloc.models.normal import normal_quantile
 from teamalloc.models.observe import HELPERS, LEAD, stage_spread
 
 LEVELS = (0.1, 0.5, 0.9)
+SCORES = np.array([normal_quantile(level) for level in LEVELS])
 
 
 def to_plan(answer: Answer) -> Plan:
@@ -61,7 +62,7 @@ def _agent_tokens(seat: Seat, team: TeamConfig, forecaster: Forecaster) -> Float
     p = len(curve.theta)
     variance = spread[0, at] ** 2 + curve.s_task**2 + design @ curve.cov[:p, :p] @ design
     share = 1.0 / team.n_agents(seat.role)
-    quantiles = parts.log[0, at] + ndtri(np.array(LEVELS)) * np.sqrt(variance)
+    quantiles = parts.log[0, at] + SCORES * np.sqrt(variance)
     return np.asarray(np.exp(quantiles) * share, dtype=float)
 
 
@@ -81,9 +82,7 @@ def _agent_seconds(seat: Seat, team: TeamConfig, forecaster: Forecaster) -> Floa
     p = len(curve.theta)
     design = parts.design[0, at]
     variance = curve.noise[0] ** 2 + curve.s_task**2 + design @ curve.cov[:p, :p] @ design
-    return np.asarray(
-        np.exp(parts.log[0, at] + ndtri(np.array(LEVELS)) * np.sqrt(variance)), dtype=float
-    )
+    return np.asarray(np.exp(parts.log[0, at] + SCORES * np.sqrt(variance)), dtype=float)
 
 
 def _numbers(values: Floats) -> tuple[float, ...]:

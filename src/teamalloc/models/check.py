@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-from scipy.special import ndtri
 
 from teamalloc.data.evidence import load_evidence
 from teamalloc.data.prices import PriceBook
@@ -15,6 +14,7 @@ from teamalloc.data.run import Run
 from teamalloc.models.families import Target
 from teamalloc.models.fit import DEFAULT_FAMILIES, Workbench
 from teamalloc.models.holdout import Fold, HeldOut, hold_out
+from teamalloc.models.normal import normal_quantile
 
 LEAST_UNITS = 3
 "tasks (or teams) below which nothing can be said about held-out ones"
@@ -68,7 +68,7 @@ def _check(target: Target, by: str, out: HeldOut, bench: Workbench) -> Check:
         if not enough or not graded:
             return None
         z = np.abs(out.actual - out.mean) / out.sd
-        return float(np.mean(z <= ndtri(0.5 + level / 2.0)))
+        return float(np.mean(z <= normal_quantile(0.5 + level / 2.0)))
 
     def error(guess: np.ndarray) -> float | None:
         return scale * float(np.sqrt(np.mean((out.actual - guess) ** 2))) if enough else None

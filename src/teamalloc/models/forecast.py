@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from teamalloc.models.curve import Curve, Prediction
 from teamalloc.models.encode import Floats, Ints, TeamColumns, encode
 from teamalloc.models.families import Family, Models, Target, families, flattening
 from teamalloc.models.links import Total
+from teamalloc.models.normal import normal_cdf
 from teamalloc.models.observe import (
     GRADED,
     HELPERS,
     LEAD,
-    PASS_FAIL,
     TOTAL,
     cost_total,
     latency_total,
@@ -85,10 +86,6 @@ class Forecaster:
             usd_per_token=self.tariff.usd_per_token(self.models.who, prices, on=on),
             price_date=on,
         )
-
-    def encode(self, teams: Sequence[str]) -> TeamColumns:
-        """Teams in one-line form as columns."""
-        return encode([parse_team(team) for team in teams], self.models.who)
 
     def predict(self, teams: TeamColumns) -> dict[Target, Prediction]:
         """All three targets for ``n`` teams."""
@@ -156,8 +153,7 @@ class Forecaster:
         which = np.full(len(teams), -1, dtype=np.int64)
         if not curve.teams:
             return which
-        known = team_code(self.encode(curve.teams))
-        order = np.argsort(known, kind="stable")
+        known, order = _codes(curve.teams, self.models.who)
         code = team_code(teams)
         at = np.minimum(np.searchsorted(known[order], code), len(order) - 1)
         found = known[order][at] == code
@@ -175,8 +171,6 @@ class Forecaster:
 
     def p_better(self, ours: TeamColumns, theirs: TeamColumns) -> Floats:
         """(n,): probability that the average task earns more with ours than with theirs."""
-        from scipy.special import ndtr
-
         curve = self.curves["reward"]
         ours_total, theirs_total = self.total("reward", ours), self.total("reward", theirs)
         a, b = self._design(curve, ours, ours_total), self._design(curve, theirs, theirs_total)
@@ -186,12 +180,15 @@ class Forecaster:
         unseen = (1.0 - a[:, own:].sum(1)) + (1.0 - b[:, own:].sum(1))
         same = team_code(ours) == team_code(theirs)
         variance = np.einsum("np,np->n", (a - b) @ curve.cov, a - b) + unseen * curve.s_team**2
-        p = ndtr(difference / np.sqrt(np.maximum(variance, 1e-12)))
+        p = normal_cdf(difference / np.sqrt(np.maximum(variance, 1e-12)))
         return np.where(same, 0.5, p)
 
-    def spread_of_reward(self, pass_fail: bool) -> float:
-        """Noise of one graded (or pass/fail) run relative to a coin with the same mean."""
-        return float(self.curves["reward"].noise[PASS_FAIL if pass_fail else GRADED])
+
+@lru_cache(maxsize=16)
+def _codes(teams: tuple[str, ...], who: tuple[str, ...]) -> tuple[Ints, Ints]:
+    """Codes of teams in one-line form, and the order that sorts them."""
+    codes = team_code(encode([parse_team(team) for team in teams], who))
+    return codes, np.argsort(codes, kind="stable")
 
 
 def team_code(teams: TeamColumns) -> Ints:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from teamalloc.models.encode import Floats, Ints, TeamColumns, encode
 from teamalloc.models.families import Family, Models, Target, flattening
 from teamalloc.models.links import Total
 from teamalloc.models.mixed import Posterior, fit_mixed
+from teamalloc.models.normal import normal_quantile
 from teamalloc.models.observe import (
     GRADED,
     LEAD,
@@ -104,7 +104,7 @@ def conformal(z: Floats, level: float) -> float:
     if len(z) == 0:
         return 1.0
     rank = min(1.0, level * (len(z) + 1) / len(z))
-    factor = float(np.quantile(z, rank)) / float(ndtri(level))
+    factor = float(np.quantile(z, rank)) / normal_quantile(level)
     return (len(z) * max(factor, 0.5) + CONFORMAL_WEIGHT) / (len(z) + CONFORMAL_WEIGHT)
 
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from teamalloc.data.evidence import PriorTable
 from teamalloc.data.team import STAGES
-from teamalloc.models.encode import Floats, TeamColumns
+from teamalloc.models.encode import Floats, Ints, TeamColumns
 from teamalloc.models.families import (
     Components,
     Models,
@@ -26,6 +25,7 @@ from teamalloc.models.families import (
     Target,
     volume_level,
 )
+from teamalloc.models.normal import normal_quantile
 
 LEAD_TERMS = (*(f"lead_{s}" for s in STAGES), "lead_n", "lead_async")
 
@@ -68,7 +68,7 @@ class CriticalPath:
         design[:, 0, at + 3] = np.log1p(teams.count).sum(1)
         design[:, 0, at + 4] = teams.is_async
         count = np.maximum(teams.count, 1.0)
-        slowest = self.published["helper_spread"][0] * ndtri((count - 0.375) / (count + 0.25))
+        slowest = self.published["helper_spread"][0] * largest_score(teams.count)
         offset = np.zeros((n, 1 + len(STAGES)))
         for stage in range(len(STAGES)):
             first = at + len(LEAD_TERMS) + 3 * stage
@@ -78,3 +78,10 @@ class CriticalPath:
             design[:, 1 + stage, first + 2] = teams.is_async
             offset[:, 1 + stage] = np.where(teams.count[:, stage] > 0, slowest[:, stage], -np.inf)
         return Components(offset + design @ theta, design)
+
+
+def largest_score(count: Ints) -> Floats:
+    """Expected largest of n standard normal numbers, by Blom's approximation; 0 for none or one."""
+    most = max(int(count.max(initial=1)), 1)
+    scores = [0.0] + [normal_quantile((n - 0.375) / (n + 0.25)) for n in range(1, most + 1)]
+    return np.array(scores)[count]
