@@ -117,7 +117,13 @@ def answer(question: Question, *, store: RunStore | None, prices: PriceBook, tod
         keep=question.price_date is None,
     )
     teams = [(parse_team(record.team), record.n_runs) for record in forecaster.records]
-    found = candidates(forecaster.models.who, teams, leads=question.leads, helpers=question.helpers)
+    found = candidates(
+        forecaster.models.who,
+        teams,
+        leads=question.leads,
+        helpers=question.helpers,
+        strength={who: row.reward for who, row in load_evidence().solo.items()},
+    )
     affordable, unpriced = _with_cost(found, forecaster, teams)
     _check_limits(question.problem, forecaster)
     space = SearchSpace.of(

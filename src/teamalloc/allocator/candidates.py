@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from teamalloc.allocator.space import SearchSpace
 from teamalloc.data.team import TeamConfig, parse_who
@@ -31,6 +32,7 @@ def candidates(
     *,
     leads: Sequence[str] = (),
     helpers: Sequence[str] = (),
+    strength: Mapping[str, float] = MappingProxyType({}),
 ) -> Candidates:
     """Models to search over.
 
@@ -42,6 +44,7 @@ def candidates(
         teams: teams that were run, with their number of runs.
         leads: words asked for.
         helpers: words asked for, as helpers only.
+        strength: published solo reward by word.
     """
     seen: Counter[str] = Counter()
     helped: Counter[str] = Counter()
@@ -59,7 +62,8 @@ def candidates(
     usual = [_usual(name, models, helped, seen) for name in names]
     usual.sort(key=lambda who: (-helped[who], -seen[who], who))
     named = [who for who in helpers if who in models]
-    return _small_enough(sorted(may_lead), [*dict.fromkeys([*named, *usual])])
+    order = [*dict.fromkeys([*named, *usual])]
+    return _small_enough(sorted(may_lead), order, seen, strength)
 
 
 def _usual(name: str, models: Sequence[str], helped: Counter[str], seen: Counter[str]) -> str:
@@ -69,8 +73,20 @@ def _usual(name: str, models: Sequence[str], helped: Counter[str], seen: Counter
     return min(own, key=lambda who: (-helped[who], -seen[who], who != middle, who))
 
 
-def _small_enough(leads: Sequence[str], helpers: Sequence[str]) -> Candidates:
+def _small_enough(
+    leads: Sequence[str], helpers: Sequence[str], seen: Counter[str], strength: Mapping[str, float]
+) -> Candidates:
+    """Of a grid that is too big, first lead efforts that were never run go, then rare helpers.
+
+    One effort of each model stays even so: the strongest, as the alternative to a team.
+    """
+    strongest = {
+        max((w for w in leads if parse_who(w)[0] == name), key=lambda w: (strength.get(w, 0.0), w))
+        for name in {parse_who(who)[0] for who in leads}
+    }
+    few = [who for who in leads if who in seen or who in strongest]
+    kept_leads = leads if len(SearchSpace.of(leads, helpers)) <= MOST_CELLS else few
     kept = list(helpers)
-    while len(kept) > 1 and len(SearchSpace.of(leads, kept)) > MOST_CELLS:
+    while len(kept) > 1 and len(SearchSpace.of(kept_leads, kept)) > MOST_CELLS:
         kept.pop()
-    return Candidates(tuple(leads), tuple(sorted(kept)), tuple(helpers[len(kept) :]))
+    return Candidates(tuple(kept_leads), tuple(sorted(kept)), tuple(helpers[len(kept) :]))

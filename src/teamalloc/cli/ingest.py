@@ -113,9 +113,8 @@ def _progress() -> Iterator[Callable[[Path, int], None] | None]:
 
 def _in_words(done: Ingested, runs: list[Run]) -> str:
     n = done.added + done.updated + done.unchanged
-    costs = [run.cost_usd for run in runs]
-    total = sum((cost for cost in costs if cost is not None), Decimal(0))
-    unknown = sum(cost is None for cost in costs)
+    total = sum((run.cost_usd * run.n_runs for run in runs if run.cost_usd is not None), Decimal(0))
+    unknown = sum(run.cost_usd is None for run in runs)
     graded = sum(run.reward is not None for run in runs)
     lines = [
         f"{n} runs: {done.added} new, {done.updated} updated, {done.unchanged} unchanged; "

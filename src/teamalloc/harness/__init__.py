@@ -1,0 +1,1 @@
+"""Runs a plan with real agents. Empty in this version: ``allocate --save`` writes plans already."""

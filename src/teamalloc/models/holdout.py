@@ -39,12 +39,11 @@ class Fold:
     seed: int
 
     def numbers(self) -> Ints:
-        """(n,) fold of each run; a mean over tasks has one of its own."""
+        """(n,) fold of each run; -1 = never held out: a mean over tasks is no single task."""
         unit = self.samples.task if self.by == "task" else self.samples.team
-        own = unit.max(initial=0) + 1 + np.arange(len(unit))
-        names, index = np.unique(np.where(unit < 0, own, unit), return_inverse=True)
+        names, index = np.unique(unit, return_inverse=True)
         shuffled = np.random.default_rng(self.seed).permutation(len(names))
-        return np.asarray(shuffled[index] % N_FOLDS, dtype=np.int64)
+        return np.where(unit < 0, -1, shuffled[index] % N_FOLDS).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +72,8 @@ def hold_out(
     samples = fold.samples
     target = family.target
     actual = _actual(target, samples)
-    runs = np.flatnonzero(~np.isnan(actual))
     number = fold.numbers()
+    runs = np.flatnonzero(~np.isnan(actual) & (number >= 0))
     columns = encode([samples.teams[i] for i in samples.team], models.who)
     mean, sd, constant = np.zeros(len(samples)), np.ones(len(samples)), np.zeros(len(samples))
     for out in np.unique(number[runs]):
