@@ -187,8 +187,7 @@ class _Search:
             gain = ours.reward.value - theirs.reward.value
             tied = self._p_better(found, rival) < TIE_P or gain < TIE_REWARD
             cheaper = theirs.cost_usd.value < self._choice(chosen).cost_usd.value
-            proven = theirs.n_runs >= ESTABLISHED_RUNS > ours.n_runs
-            if tied and theirs.holds and (cheaper or (proven and chosen == found)):
+            if tied and theirs.holds and cheaper:
                 chosen = rival
         return chosen, (None if chosen == found else found)
 
