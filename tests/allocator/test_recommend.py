@@ -11,7 +11,13 @@ import pytest
 
 from planted import LUNA, SOL, planted_runs, true_cost_usd, true_seconds
 from teamalloc.allocator.problem import Problem
-from teamalloc.allocator.recommend import TIE_P, TIE_REWARD, Recommendation, recommend
+from teamalloc.allocator.recommend import (
+    ESTABLISHED_RUNS,
+    TIE_P,
+    TIE_REWARD,
+    Recommendation,
+    recommend,
+)
 from teamalloc.allocator.repair import repaired
 from teamalloc.allocator.space import SearchSpace
 from teamalloc.data.prices import PriceBook
@@ -82,7 +88,7 @@ def test_the_baseline_is_the_best_lead_alone(planted: Forecaster) -> None:
 
 def test_a_tie_takes_the_cheaper_team() -> None:
     few = fit_forecaster(planted_runs(25, 5), prices=PriceBook.load(), on=DAY)
-    answers = [ask(few, budget_usd=float(usd)) for usd in np.geomspace(1.0, 60.0, 15)]
+    answers = [ask(few, budget_usd=float(usd)) for usd in np.geomspace(0.3, 60.0, 40)]
     ties = [found for found in answers if found.tied_with is not None]
     assert ties
     for found in ties:
@@ -96,6 +102,8 @@ def test_a_tie_takes_the_cheaper_team() -> None:
         )
         gain = found.tied_with.reward.value - found.best.reward.value
         assert few.p_better(dearer, cheaper)[0] < TIE_P or gain < TIE_REWARD
+        proven = found.best.n_runs >= ESTABLISHED_RUNS
+        assert gain < TIE_REWARD or parse_team(found.best.team).is_solo or proven
 
 
 @pytest.mark.parametrize(

@@ -155,12 +155,14 @@ class _Search:
         self.grid = judge(forecast, forecaster, problem)
         self.distinct, self.solo = space.is_distinct(), space.is_solo()
         self._choices: dict[TeamConfig, Choice] = {}
+        self.led = set(forecaster.curves["reward"].support.leads)
         self.n_seen = {record.team: record.n_runs for record in forecaster.records}
 
     def answer(self) -> Recommendation:
         best = best_of(self.grid, self.distinct)
         if best is None:
             return self._refusal()
+        best = self._familiar(best)
         found = self.space.team(best)
         others = self.distinct.copy()
         others[best] = False
@@ -170,24 +172,49 @@ class _Search:
         third = best_of(self.grid, self.distinct & (kind != kind[best]))
         other_kind = None if third is None else self.space.team(third)
         baseline = self._baseline()
-        chosen, tied_with = self._settle(found, [runner_up, baseline, self._established()])
+        chosen, tied_with = self._settle(found, runner_up, [baseline, self._established()])
         if runner_up == chosen:
             runner_up = found
         return self._report(chosen, tied_with, baseline, runner_up, other_kind)
 
+    def _familiar(self, best: int) -> int:
+        """The best team with a lead that was run, unless an untried lead is probably better.
+
+        What a lead earns carries over to other tasks least of all, and it sets the ceiling.
+        """
+        if self._has_led(self.space.team(best)):
+            return best
+        led = [k for k, who in enumerate(self.space.leads) if who in self.led]
+        tried = np.isin(self.space.lead(), led)
+        familiar = best_of(self.grid, self.distinct & tried)
+        if familiar is None:
+            return best
+        p = self._p_better(self.space.team(best), self.space.team(familiar))
+        return best if p >= TIE_P else familiar
+
+    def _has_led(self, team: TeamConfig) -> bool:
+        """Whether graded runs were led so; without any such run, no lead is less tried than another."""
+        return not self.led or team.lead.who in self.led
+
     def _settle(
-        self, found: TeamConfig, rivals: Sequence[TeamConfig | None]
+        self, found: TeamConfig, runner_up: TeamConfig | None, others: Sequence[TeamConfig | None]
     ) -> tuple[TeamConfig, TeamConfig | None]:
-        """The cheapest rival the best team cannot be told from; the team itself if there is none."""
-        chosen = found
-        for rival in rivals:
+        """The cheapest rival the best team cannot be told from; the team itself if there is none.
+
+        The runner-up is one of thousands of near neighbours, with which a probability below
+        ``TIE_P`` is the rule: it takes over only if the gain is not worth naming. Otherwise each
+        answer would walk down the grid by points that are expected, only not certain.
+        """
+        ours, chosen = self._choice(found), found
+        for rival in (runner_up, *others):
             if rival is None or rival == found:
                 continue
-            ours, theirs = self._choice(found), self._choice(rival)
-            gain = ours.reward.value - theirs.reward.value
-            tied = self._p_better(found, rival) < TIE_P or gain < TIE_REWARD
+            theirs = self._choice(rival)
+            tied = ours.reward.value - theirs.reward.value < TIE_REWARD
+            if rival != runner_up:
+                tied = tied or self._p_better(found, rival) < TIE_P
             cheaper = theirs.cost_usd.value < self._choice(chosen).cost_usd.value
-            if tied and theirs.holds and cheaper:
+            if tied and theirs.holds and cheaper and self._has_led(rival):
                 chosen = rival
         return chosen, (None if chosen == found else found)
 
@@ -231,7 +258,12 @@ class _Search:
             p_better=p_better,
             runner_up=second,
             p_better_than_runner_up=p_second,
-            why=_why(best, second, p_second),
+            why=_why(
+                best,
+                second,
+                p_second,
+                untried=runner_up is not None and not self._has_led(runner_up),
+            ),
             tied_with=None if tied_with is None else self._choice(tied_with),
             other_kind=None if other_kind in (None, chosen) else self._choice(other_kind),
             next_dollar=self._next_dollar(chosen),
@@ -367,9 +399,11 @@ def _half_width(points: float, p: float) -> float:
     return Z_90 * abs(points) / max(z, 1e-3)
 
 
-def _why(best: Choice, second: Choice | None, p: float | None) -> str:
+def _why(best: Choice, second: Choice | None, p: float | None, *, untried: bool) -> str:
     if second is None or p is None:
-        return "no team of another kind keeps the limits"
+        return "no other team keeps the limits"
+    if untried:
+        return f"its lead was never run here (P {1.0 - p:.2f} that it earns more): worth a trial"
     gain = 100.0 * (best.reward.value - second.reward.value)
     usd = second.cost_usd.value - best.cost_usd.value
     if gain >= 0:

@@ -88,6 +88,10 @@ class SearchSpace:
         distinct[:, 0, 0, 0, MODES.index("async")] = False
         return distinct.reshape(-1)
 
+    def lead(self) -> Ints:
+        """(cells,) index of the lead."""
+        return self._axes(np.arange(len(self)))[0]
+
     def kind(self) -> Ints:
         """(cells,) equal where teams differ in numbers or mode only, not in who works where."""
         axes = self._axes(np.arange(len(self)))

@@ -34,7 +34,7 @@ def main() -> None:
 def _run() -> int:
     try:
         code = typer.main.get_command(app).main(standalone_mode=False)
-        sys.stdout.flush()
+        sys.stdout.flush()  # a closed pipe shows here at the latest
         return code if isinstance(code, int) else 0
     except TeamallocError as error:
         if os.environ.get("TEAMALLOC_DEBUG"):
@@ -46,7 +46,7 @@ def _run() -> int:
         return 130
     except BrokenPipeError:
         # The reader of our output went away (head, less): not an error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         return 0
     except OSError as error:
         if os.environ.get("TEAMALLOC_DEBUG"):
@@ -68,6 +68,11 @@ def _run() -> int:
             "Please report it; TEAMALLOC_DEBUG=1 shows where it happened.",
         )
         return 1
+
+
+def _silence() -> None:
+    """Let Python's own flush at exit go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _say(*lines: str) -> None:

@@ -48,8 +48,9 @@ ASSUMPTIONS = (
     "reaches the asked confidence. Both limits together are taken as independent.",
     "Chosen is the team with the most reward above a careful choice, weighed by the square root of "
     "the probability that the limits truly hold, because the best of many estimates is optimistic.",
-    "A tie is a probability below 0.8 of earning more, or a gain below half a point; then the "
-    "cheaper team is recommended.",
+    "A tie is a probability below 0.8 of earning more than the runner-up or the lead alone, or a gain "
+    "below half a point. A cheaper lead alone, or well-tested team, then takes over; a cheaper "
+    "runner-up does if the gain is below half a point.",
     "Costs are forecast tokens at the prices of the day named below, in the mix of cached and fresh "
     "tokens that the logs show.",
     "Published figures are a prior whose width is learned; own runs outweigh it as they come in.",

@@ -12,5 +12,6 @@ kept, and otherwise raises ``ContractBroken`` with what was found. They need no 
 from teamalloc.testing.contract import ContractBroken
 from teamalloc.testing.families import check_family
 from teamalloc.testing.formats import check_format, check_sessions
+from teamalloc.testing.renderers import check_renderer
 
-__all__ = ["ContractBroken", "check_family", "check_format", "check_sessions"]
+__all__ = ["ContractBroken", "check_family", "check_format", "check_renderer", "check_sessions"]

@@ -30,6 +30,9 @@ from teamalloc.models.families import (
 PAIRS = ((0, 1), (0, 2), (1, 2))
 FORMS = ("", "_tier", "_lead", "_tier_lead")
 SATURATION_AGENTS = 1.2
+EFFORT_CARRIES = 0.5
+"""Part of what an effort adds on the published tasks that is expected of it on others, where it is
+not known at which effort the user's own runs were made; the other part is taken as doubt."""
 
 
 def gain_shape(count: Ints) -> Floats:
@@ -58,13 +61,12 @@ class Saturating:
         if not np.all(np.isnan(solo)):
             level = float(np.nanmax(solo))
         build.add("level", level, level_width, is_level=True)
-        by_tier = step * (models.tier - 1.0) + models.effort_reward / flattening(
-            published["task"][0]
-        )
-        for who, lead in zip(
-            models.who, np.where(np.isnan(solo), by_tier, solo - level), strict=True
-        ):
-            build.add(f"lead {who}", float(lead), width)
+        carried = EFFORT_CARRIES * models.effort_reward / flattening(published["task"][0])
+        by_tier = step * (models.tier - 1.0) + carried
+        mean = np.where(np.isnan(solo), by_tier, solo - level)
+        sd = np.hypot(width, np.where(np.isnan(solo), carried, 0.0))
+        for k, who in enumerate(models.who):
+            build.add(f"lead {who}", float(mean[k]), float(sd[k]))
         for name in self._gain_names():
             build.add(name, *published[name])
         build.add("gain_scale", *published["gain_scale"])
