@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -152,6 +152,7 @@ class _Search:
             forecast = forecaster.predict(
                 space.columns(forecaster.models.who, np.arange(len(space)))
             )
+        self.forecast = forecast
         self.grid = judge(forecast, forecaster, problem)
         self.distinct, self.solo = space.is_distinct(), space.is_solo()
         self._choices: dict[TeamConfig, Choice] = {}
@@ -283,8 +284,28 @@ class _Search:
             tied_with=None,
             other_kind=None,
             next_dollar=(),
-            repairs=find_repairs(self.problem, self.grid, self.distinct, self.space),
+            repairs=(
+                *find_repairs(self.problem, self.grid, self.distinct, self.space),
+                *self._fewer_tasks(),
+            ),
         )
+
+    def _fewer_tasks(self) -> Iterator[Repair]:
+        """The largest number of tasks for which something would hold, by bisection."""
+        fits, too_many, team = 0, self.problem.n_tasks, ""
+        while too_many - fits > 1:
+            n = (fits + too_many) // 2
+            fewer = replace(self.problem, n_tasks=n)
+            cell = best_of(judge(self.forecast, self.forecaster, fewer), self.distinct)
+            if cell is None:
+                too_many = n
+            else:
+                fits, team = n, str(self.space.team(cell))
+        if fits:
+            problem = self.problem
+            yield Repair(
+                "tasks", problem.budget_usd, problem.latency_s, problem.confidence, fits, team
+            )
 
     def _recommendation(
         self, *, repairs: tuple[Repair, ...] = (), **parts: object
@@ -307,7 +328,7 @@ class _Search:
         self._look_at([other for _, other in changes])
         steps = [self._step(team, change, other) for change, other in changes]
         useful = [step for step in steps if step.gain.value > LEAST_GAIN]
-        useful.sort(key=lambda s: (-(s.points_per_usd or np.inf), s.change))
+        useful.sort(key=lambda s: (not s.choice.holds, -(s.points_per_usd or np.inf), s.change))
         return tuple(useful[:N_STEPS])
 
     def _step(self, team: TeamConfig, change: str, other: TeamConfig) -> Step:

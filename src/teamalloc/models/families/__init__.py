@@ -97,15 +97,6 @@ def flattening(s_task: float) -> float:
     return float(1.0 / np.sqrt(1.0 + (16.0 * np.sqrt(3.0) / (15.0 * np.pi)) ** 2 * s_task**2))
 
 
-def volume_level(build: PriorBuilder, solo: Floats, published: PriorTable) -> float:
-    """Add the level of tokens or seconds: that of the published rows, else of any model's."""
-    known = solo[~np.isnan(solo)]
-    mean, sd = published["level" if len(known) else "level_unknown"]
-    level = float(known.mean()) if len(known) else mean
-    build.add("level", level, sd, is_level=True)
-    return level
-
-
 class Family(Protocol):
     """A curve: parameters with a prior, and parts that depend on them linearly on a log scale.
 

@@ -17,14 +17,8 @@ import numpy as np
 from teamalloc.data.evidence import PriorTable
 from teamalloc.data.team import STAGES
 from teamalloc.models.encode import Floats, Ints, TeamColumns
-from teamalloc.models.families import (
-    Components,
-    Models,
-    Prior,
-    PriorBuilder,
-    Target,
-    volume_level,
-)
+from teamalloc.models.families import Components, Models, Prior, Target
+from teamalloc.models.families.parts import parts_of, parts_prior
 from teamalloc.models.normal import normal_quantile
 
 LEAD_TERMS = (*(f"lead_{s}" for s in STAGES), "lead_n", "lead_async")
@@ -40,44 +34,16 @@ class CriticalPath:
     target: Target = "latency"
 
     def prior(self, models: Models) -> Prior:
-        """Level, one speed for each model, the lead's five terms, three for each stage."""
-        build, published = PriorBuilder(), self.published
-        level = volume_level(build, models.solo_s, published)
-        for k, who in enumerate(models.who):
-            solo = models.solo_s[k]
-            build.add(
-                f"model {who}",
-                0.0 if np.isnan(solo) else float(solo) - level,
-                published["model"][1],
-            )
-        for name in LEAD_TERMS:
-            build.add(name, *published[name])
-        for stage in STAGES:
-            for name in (stage, f"{stage}_n", f"{stage}_async"):
-                build.add(name, *published[name])
-        return build.build()
+        """Speeds of models around their published seconds."""
+        widths = np.full(models.n, self.published["model"][1])
+        return parts_prior(models, models.solo_s, widths, LEAD_TERMS, self.published)
 
     def components(self, theta: Floats, teams: TeamColumns, models: Models) -> Components:
         """Four parts: the lead's own seconds, the wait for each stage."""
-        n, k = len(teams), models.n
-        design = np.zeros((n, 1 + len(STAGES), len(theta)))
-        design[:, :, 0] = 1.0
-        design[np.arange(n), 0, 1 + teams.lead] = 1.0
-        at = 1 + k
-        design[:, 0, at : at + 3] = teams.active
-        design[:, 0, at + 3] = np.log1p(teams.count).sum(1)
-        design[:, 0, at + 4] = teams.is_async
-        count = np.maximum(teams.count, 1.0)
+        reports = np.log1p(teams.count).sum(1)
+        lead = np.column_stack([teams.active, reports, teams.is_async])
         slowest = self.published["helper_spread"][0] * largest_score(teams.count)
-        offset = np.zeros((n, 1 + len(STAGES)))
-        for stage in range(len(STAGES)):
-            first = at + len(LEAD_TERMS) + 3 * stage
-            design[:, 1 + stage, 1 : 1 + k] = teams.share[:, stage]
-            design[:, 1 + stage, first] = 1.0
-            design[:, 1 + stage, first + 1] = np.log(count[:, stage])
-            design[:, 1 + stage, first + 2] = teams.is_async
-            offset[:, 1 + stage] = np.where(teams.count[:, stage] > 0, slowest[:, stage], -np.inf)
-        return Components(offset + design @ theta, design)
+        return parts_of(theta, teams, models, lead, slowest)
 
 
 def largest_score(count: Ints) -> Floats:
