@@ -136,7 +136,9 @@ def _in_words(done: Ingested, runs: list[Run]) -> str:
             f"{multi} with several prompts stay out of the fits until you confirm that each is one "
             "task: allocate runs confirm RUN."
         )
-    if n > graded:
+    if n == 0:
+        lines.append("Nothing was taken in.")
+    elif n > graded:
         lines.append("Next: grade runs (allocate reward RUN 0.8), then allocate --budget 50.")
     else:
         lines.append("Next: allocate --budget 50 --max-latency 30m.")

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal
 
-from teamalloc.data.team import Role, TeamConfig
+from teamalloc.data.team import TeamConfig
 from teamalloc.errors import BadInput
 
 AgentRole = Literal["lead", "planner", "implementer", "verifier", "unknown"]
@@ -291,11 +291,6 @@ def union_s(intervals: Iterable[Interval]) -> float:
         total += max(0.0, end - max(start, reached))
         reached = max(reached, end)
     return total
-
-
-def seat_of_role(role: AgentRole) -> Role | None:
-    """The seat an agent's role fills; an unknown one fills none."""
-    return None if role == "unknown" else role
 
 
 def with_reward(run: Run, reward: float, source: RewardSource) -> Run:

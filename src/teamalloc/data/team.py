@@ -9,7 +9,6 @@ stage may hold two tiers, then it has two seats. ``str(team)`` is the team's ide
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -162,19 +161,6 @@ def parse_team(text: str) -> TeamConfig:
             f"team {text!r} has {len(leads)} leads.", remedy="Write exactly one lead=MODEL."
         )
     return TeamConfig(leads[0], tuple(s for s in seats if s.role != "lead"), mode)
-
-
-def make_team(
-    lead: str, *, mode: Mode = "blocking", **stages: Iterable[tuple[str, int]]
-) -> TeamConfig:
-    """Build a team from ``model@effort`` words: ``make_team("sol", planner=[("luna", 8)])``."""
-    model, effort = parse_who(lead)
-    helpers = []
-    for role, groups in stages.items():
-        for who, count in groups:
-            helper_model, helper_effort = parse_who(who)
-            helpers.append(Seat(_role(role), helper_model, count, helper_effort))
-    return TeamConfig(Seat("lead", model, 1, effort), tuple(helpers), mode)
 
 
 def _role(word: str) -> Role:

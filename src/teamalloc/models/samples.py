@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 
@@ -48,13 +47,6 @@ class Samples:
     def n_tasks(self) -> int:
         """Distinct tasks."""
         return int(self.task.max(initial=-1)) + 1
-
-    @property
-    def weight_of_team(self) -> Floats:
-        """(teams,): runs behind each distinct team."""
-        return np.asarray(
-            np.bincount(self.team, self.n_runs, minlength=len(self.teams)), dtype=float
-        )
 
 
 def to_samples(runs: Sequence[Run]) -> Samples:
@@ -158,8 +150,3 @@ def _role_tokens(run: Run) -> list[float]:
 
 def _nan(value: float | None) -> float:
     return float("nan") if value is None else float(value)
-
-
-def newest(runs: Sequence[Run]) -> datetime | None:
-    """Start of the newest run, None if no run is dated."""
-    return max((run.started_at for run in runs if run.started_at is not None), default=None)
