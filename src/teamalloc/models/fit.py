@@ -132,7 +132,7 @@ class Workbench:
         observed = observe(target, self.samples, family, self.models, published, self.money)
         rows, linearise = observed.take(np.arange(len(observed.run)))
         posterior = fit_mixed(
-            linearise, rows, family.prior(self.models), observed.scales,
+            linearise, rows, observed.prior, observed.scales,
             link=observed.link, n_teams=len(observed.teams),
         )  # fmt: skip
         return Fitted(family, observed, posterior)
@@ -153,7 +153,7 @@ class Workbench:
         return Curve(
             family=fitted.family.name,
             target=target,
-            names=fitted.family.prior(self.models).names,
+            names=observed.prior.names,
             theta=posterior.theta,
             team_effect=posterior.team_effect,
             cov=posterior.cov,

@@ -82,7 +82,7 @@ def hold_out(
         constant[chosen] = actual[rest].mean() if len(rest) else actual[runs].mean()
         rows, linearise = observed.take(np.flatnonzero(number[observed.run] != out))
         part = fit_mixed(
-            linearise, rows, family.prior(models), fitted.scales,
+            linearise, rows, observed.prior, fitted.scales,
             link=observed.link, n_teams=len(observed.teams), learn_scales=False, start=fitted,
         )  # fmt: skip
         teams = columns.take(chosen)

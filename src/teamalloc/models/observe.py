@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from teamalloc.data.evidence import PriorTable
 from teamalloc.models.encode import Floats, Ints, TeamColumns, encode
-from teamalloc.models.families import Family, Models, Target
+from teamalloc.models.families import Family, Models, Prior, Target
 from teamalloc.models.links import Total, add_parts
 from teamalloc.models.mixed import Linearise, Rows, Scales
 from teamalloc.models.samples import Samples
@@ -27,6 +27,8 @@ LEAD, HELPERS, TOTAL = 0, 1, 2
 class Observed:
     """Everything ``fit_mixed`` needs for one target."""
 
+    prior: Prior
+    "of the family; with own runs the published level is only a start, as it says little of theirs"
     rows: Rows
     run: Ints
     "(rows,) which run of the samples each row comes from"
@@ -123,6 +125,13 @@ def _team_effects(samples: Samples, run: Ints) -> tuple[Ints, tuple[str, ...]]:
     return index[samples.team[run]], tuple(str(samples.teams[t]) for t in chosen)
 
 
+def _prior(family: Family, models: Models, published: PriorTable, run: Ints) -> Prior:
+    prior = family.prior(models)
+    if len(run) == 0 or "level_unknown" not in published:
+        return prior
+    return replace(prior, sd=np.where(prior.is_level, published["level_unknown"][1], prior.sd))
+
+
 def _rows(
     samples: Samples, run: Ints, y: Floats, group: Ints, factor: Floats
 ) -> tuple[Rows, tuple[str, ...]]:
@@ -154,7 +163,8 @@ def _observe_reward(
         noise=np.array([published["noise"][0], 1.0, published["noise_of_means"][0]]),
         fixed_noise=(PASS_FAIL, MEANS),
     )
-    return Observed(rows, run, linearise, scales, "logit", teams)
+    prior = _prior(family, models, published, run)
+    return Observed(prior, rows, run, linearise, scales, "logit", teams)
 
 
 def _observe_latency(
@@ -175,7 +185,8 @@ def _observe_latency(
 
         return at
 
-    return Observed(rows, run, linearise, _log_scales(published, ("noise_total",)), "log", teams)
+    prior, scales = _prior(family, models, published, run), _log_scales(published, ("noise_total",))
+    return Observed(prior, rows, run, linearise, scales, "log", teams)
 
 
 def _observe_cost(
@@ -228,7 +239,8 @@ def _observe_cost(
         return at
 
     scales = _log_scales(published, ("noise_lead", "noise_helper", "noise_total"))
-    return Observed(rows, run, linearise, scales, "log", teams)
+    prior = _prior(family, models, published, run)
+    return Observed(prior, rows, run, linearise, scales, "log", teams)
 
 
 def stand_in_prices(usd_per_token: Floats) -> Floats:
