@@ -60,6 +60,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="1000-1047", help="development seeds: 1000-1047")
     parser.add_argument("--designs", default="designed,random")
     parser.add_argument("--no-tokens", action="store_true", help="log total cost only")
+    parser.add_argument("--no-prices", action="store_true", help="models without any known price")
     options = parser.parse_args()
     shared = os.environ.get("TEAMALLOC_SHARED")
     if not shared or not (Path(shared) / "worlds" / "worlds.py").exists():
@@ -70,7 +71,7 @@ def main() -> None:
     tallies: dict[str, Tally] = defaultdict(Tally)
     for seed in range(int(first), int(last or first) + 1):
         for design in options.designs.split(","):
-            measure(seed, design, options.runs, options.no_tokens, tallies)
+            measure(seed, design, options, tallies)
         print(f"\rworld {seed}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     print(f"{options.runs} runs, {options.designs}, worlds {options.seeds}")
@@ -79,7 +80,7 @@ def main() -> None:
         print(tally.row(name))
 
 
-def measure(seed: int, design: str, n: int, no_tokens: bool, tallies: dict[str, Tally]) -> None:
+def measure(seed: int, design: str, options: argparse.Namespace, tallies: dict[str, Tally]) -> None:
     """One world, one log, six pairs of limits."""
     import make_log
     import worlds
@@ -87,14 +88,14 @@ def measure(seed: int, design: str, n: int, no_tokens: bool, tallies: dict[str, 
     world = worlds.World(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        make_log.main(seed, design, n, str(folder))
-        prices = PriceBook.load(price_file(folder))
+        make_log.main(seed, design, options.runs, str(folder))
+        prices = PriceBook.load(None if options.no_prices else price_file(folder))
         with RunStore.open(str(folder / "runs.sqlite")) as store:
             ingest(
                 [folder / "runs.csv"],
                 store=store,
                 prices=prices,
-                table_map=map_file(folder, no_tokens),
+                table_map=map_file(folder, options.no_tokens or options.no_prices),
             )
             records = store.runs()
             for budget, latency, oracle, average in world.scenarios():

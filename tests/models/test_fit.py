@@ -9,10 +9,10 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from planted import planted_runs, planted_teams, true_cost_usd, true_reward, true_seconds
+from planted import LUNA, SOL, planted_runs, planted_teams, true_cost_usd, true_reward, true_seconds
 from teamalloc.data.prices import PriceBook
 from teamalloc.data.run import Run
-from teamalloc.data.team import parse_team
+from teamalloc.data.team import TeamConfig, parse_team
 from teamalloc.errors import NotEnoughRuns
 from teamalloc.models.check import check_fit
 from teamalloc.models.encode import encode
@@ -139,3 +139,26 @@ def test_p_better_is_that_of_draws_from_the_posterior(planted: Forecaster) -> No
         own = np.array([float(name == str(team)) for name in curve.teams])
         eta.append(draws @ np.concatenate([parts.design[0, 0], own]))
     assert planted.p_better(*columns)[0] == pytest.approx(np.mean(eta[0] > eta[1]), abs=0.02)
+
+
+def test_models_without_any_price_are_told_apart_by_what_runs_cost_in_all() -> None:
+    new = {LUNA: "cheap", SOL: "dear"}
+
+    def renamed(team: TeamConfig) -> TeamConfig:
+        seats = [replace(seat, model=new[seat.model]) for seat in team.seats]
+        return TeamConfig(seats[0], tuple(seats[1:]), team.mode)
+
+    runs = [
+        replace(run, team=renamed(run.team), agents=(), total_reported_usd=run.cost_usd)
+        for run in planted_runs(200, 20)
+        if run.team is not None
+    ]
+    found = fit(runs)
+    assert found.models.who == ("cheap", "dear")
+    assert found.models.tier.tolist() == [-1.0, 1.0]
+    assert not found.models.priced.any()
+    # Twenty times the price, as planted.
+    assert found.usd_per_token[1] / found.usd_per_token[0] == pytest.approx(20.0, rel=0.5)
+    teams = planted_teams()
+    cost = found.predict(encode([renamed(team) for team in teams], found.models.who))["cost"]
+    np.testing.assert_allclose(cost.mean, np.log([true_cost_usd(t) for t in teams]), atol=0.3)

@@ -27,7 +27,7 @@ from teamalloc.models.families import Family, Models, Target, families
 from teamalloc.models.forecast import Forecaster, TeamRecord
 from teamalloc.models.holdout import Fold, conformal, hold_out
 from teamalloc.models.mixed import Posterior, fit_mixed
-from teamalloc.models.observe import LEAD, Money, Observed, observe
+from teamalloc.models.observe import LEAD, Money, Observed, observe, stand_in_prices
 from teamalloc.models.samples import Samples, to_samples
 from teamalloc.models.tariff import Tariff, learn_tariff
 from teamalloc.models.tiers import describe_models
@@ -117,13 +117,50 @@ class Workbench:
         """Runs as columns, their models, and what tokens cost then and on a day."""
         samples = to_samples(runs)
         who = models_to_fit(samples.teams, more_models, evidence)
-        models = _describe(who, evidence, prices, on)
-        tariff = learn_tariff(runs, evidence)
+        first = cls._laid_out(runs, samples, who, {}, prices=prices, on=on, evidence=evidence)
+        if first.models.priced.all() or np.isnan(samples.cost_usd).all():
+            return first
+        implied = first.implied_usd()
+        return cls._laid_out(runs, samples, who, implied, prices=prices, on=on, evidence=evidence)
+
+    @classmethod
+    def _laid_out(
+        cls,
+        runs: Sequence[Run],
+        samples: Samples,
+        who: Sequence[str],
+        implied_usd: dict[str, float],
+        *,
+        prices: PriceBook,
+        on: date,
+        evidence: Evidence,
+    ) -> Workbench:
+        models = _describe(who, implied_usd, evidence, prices, on)
+        tariff = learn_tariff(runs, evidence, implied_usd=implied_usd)
         money = Money(
             today=tariff.usd_per_token(models.who, prices, on=on),
             then=_prices_then(samples, tariff, models, prices, on),
         )
         return cls(samples, models, tariff, money, evidence)
+
+    def implied_usd(self) -> dict[str, float]:
+        """US dollars for an average token of each model without a price, as total costs imply.
+
+        A first cost fit takes one typical price for all of them; by how much each model's own term
+        departs from it is what sets its price, and with it its likely strength, apart.
+        """
+        paid = ~np.isnan(self.samples.cost_usd)
+        seen = {
+            s.model for t in np.unique(self.samples.team[paid]) for s in self.samples.teams[t].seats
+        }
+        theta = self.fit("cost").posterior.theta
+        typical = stand_in_prices(self.money.today)
+        found: dict[str, float] = {}
+        for k, who in enumerate(self.models.who):
+            model = parse_who(who)[0]
+            if not self.models.priced[k] and model in seen:
+                found.setdefault(model, float(typical[k] * np.exp(theta[1 + k])))
+        return found
 
     def fit(self, target: Target) -> Fitted:
         """The posterior of one target."""
@@ -204,12 +241,20 @@ def _check_published(asked: Iterable[str], evidence: Evidence) -> None:
             )
 
 
-def _describe(who: Sequence[str], evidence: Evidence, prices: PriceBook, on: date) -> Models:
+def _describe(
+    who: Sequence[str],
+    implied_usd: dict[str, float],
+    evidence: Evidence,
+    prices: PriceBook,
+    on: date,
+) -> Models:
     output = {}
     for model in sorted({parse_who(word)[0] for word in who}):
         rates = prices.rates(model, on=on)
         output[model] = None if rates is None else float(rates.output)
-    return describe_models(who, evidence=evidence, output_usd_per_mtok=output)
+    return describe_models(
+        who, evidence=evidence, output_usd_per_mtok=output, implied_usd=implied_usd
+    )
 
 
 def _prices_then(

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
+from types import MappingProxyType
 
 import numpy as np
 
@@ -48,24 +49,36 @@ class Tariff:
     "agents behind each mix"
     pooled: Mix
     "of all models, in the base tier"
+    implied_usd: Mapping[str, float] = field(default_factory=dict)
+    "model -> US dollars for an average token, as what its runs cost in all implies"
 
     def usd_per_token(self, who: Sequence[str], prices: PriceBook, *, on: date) -> Floats:
-        """(k,) US dollars for an average token; nan = no price on that day."""
+        """(k,) US dollars for an average token: by the price of that day, else implied; nan = neither."""
         return np.array([self._one(parse_who(word)[0], prices, on) for word in who])
 
     def _one(self, model: str, prices: PriceBook, on: date) -> float:
         pooled = _price(model, self.pooled, prices, on)
         own = _price(model, self.by_model.get(model, ()), prices, on)
         if pooled is None:
-            return float("nan")
+            return self.implied_usd.get(model, float("nan"))
         if own is None:
             return pooled
         weight = self.n_agents[model] / (self.n_agents[model] + POOLED_RUNS)
         return weight * own + (1.0 - weight) * pooled
 
 
-def learn_tariff(runs: Iterable[Run], evidence: Evidence) -> Tariff:
-    """Mixes of these runs; the published rows stand in where no run logs its tokens."""
+def learn_tariff(
+    runs: Iterable[Run],
+    evidence: Evidence,
+    *,
+    implied_usd: Mapping[str, float] = MappingProxyType({}),
+) -> Tariff:
+    """Mixes of these runs; the published rows stand in where no run logs its tokens.
+
+    Args:
+        implied_usd: for models without a price, US dollars for an average token as the total
+            costs of runs imply.
+    """
     parts: dict[str, Counter[tuple[int, str | None, str | None]]] = {}
     tokens: dict[tuple[str, int, str | None, str | None], Tokens] = {}
     n_agents: Counter[str] = Counter()
@@ -85,7 +98,8 @@ def learn_tariff(runs: Iterable[Run], evidence: Evidence) -> Tariff:
     total = sum((part.tokens for mix in by_model.values() for part in mix), Tokens())
     if total.total == 0:
         total = sum((row.tokens for row in evidence.solo.values()), Tokens())
-    return Tariff(by_model, dict(sorted(n_agents.items())), (MixPart(total),))
+    agents = dict(sorted(n_agents.items()))
+    return Tariff(by_model, agents, (MixPart(total),), dict(sorted(implied_usd.items())))
 
 
 def _price(model: str, mix: Mix, prices: PriceBook, on: date) -> float | None:

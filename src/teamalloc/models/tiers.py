@@ -2,13 +2,15 @@
 
 A tier is a model's rank by strength among those at hand. Strength is the published solo reward at
 high effort where there is one; else it is guessed from the price of output, which follows the
-published rewards of the priced models within about five points (0.43 + 0.07 ln $/M).
+published rewards of the priced models within about five points (0.43 + 0.07 ln $/M); else from the
+price that the total costs of runs imply.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -17,11 +19,16 @@ from teamalloc.data.team import parse_who
 from teamalloc.models.encode import Floats
 from teamalloc.models.families import Models
 
+AT_ONE_USD, PER_LOG_USD, STRONG = 0.43, 0.07, 0.65
 STRENGTH_EFFORTS = ("high", "xhigh", "medium", "max", "low")
 
 
 def describe_models(
-    who: Sequence[str], *, evidence: Evidence, output_usd_per_mtok: Mapping[str, float | None]
+    who: Sequence[str],
+    *,
+    evidence: Evidence,
+    output_usd_per_mtok: Mapping[str, float | None],
+    implied_usd: Mapping[str, float] = MappingProxyType({}),
 ) -> Models:
     """Models with their tier and published rows.
 
@@ -29,10 +36,12 @@ def describe_models(
         who: ``model@effort`` words.
         evidence: published figures.
         output_usd_per_mtok: price of output for each model (without effort); None = unknown.
+        implied_usd: for models without a price, US dollars for a token as total costs imply.
     """
     words = tuple(sorted(set(who)))
     models = sorted({parse_who(word)[0] for word in words})
     strength = {m: model_strength(m, evidence, output_usd_per_mtok.get(m)) for m in models}
+    strength |= _from_costs([m for m in models if strength[m] is None], implied_usd)
     tier = _spread_by_rank(strength)
     return Models(
         who=words,
@@ -41,6 +50,7 @@ def describe_models(
         effort_reward=_effort_reward(words, evidence),
         solo_tokens=_solo(words, evidence, "tokens"),
         solo_s=_solo(words, evidence, "active_s"),
+        implied=np.array([parse_who(w)[0] in implied_usd for w in words], dtype=bool),
         priced=np.array(
             [output_usd_per_mtok.get(parse_who(w)[0]) is not None for w in words], dtype=bool
         ),
@@ -57,7 +67,18 @@ def model_strength(
             return row.reward
     if output_usd_per_mtok is None or output_usd_per_mtok <= 0:
         return None
-    return 0.43 + 0.07 * math.log(output_usd_per_mtok)
+    return AT_ONE_USD + PER_LOG_USD * math.log(output_usd_per_mtok)
+
+
+def _from_costs(models: Sequence[str], implied_usd: Mapping[str, float]) -> dict[str, float | None]:
+    """Strengths of models without a price; the dearest is taken for a strong one."""
+    most = max(implied_usd.values(), default=0.0)
+    return {
+        model: STRONG + PER_LOG_USD * math.log(implied_usd[model] / most)
+        if model in implied_usd
+        else None
+        for model in models
+    }
 
 
 def _spread_by_rank(strength: Mapping[str, float | None]) -> dict[str, float]:

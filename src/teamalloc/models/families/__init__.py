@@ -71,6 +71,8 @@ class Models:
     "(k,) published log seconds of the model alone; nan = none"
     priced: Bools
     "(k,) a price is known; otherwise the fit must find what a token costs from the totals"
+    implied: Bools
+    "(k,) without a price, but the total costs of runs imply one"
 
     @property
     def n(self) -> int:

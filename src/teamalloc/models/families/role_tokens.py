@@ -32,8 +32,10 @@ class RoleTokens:
 
     def prior(self, models: Models) -> Prior:
         """The volume of a model without a price stands for its price as well: it is kept wide."""
-        known, unknown = self.published["model"][1], self.published["model_unpriced"][1]
-        widths = np.where(models.priced, known, unknown)
+        known, implied, unknown = (
+            self.published[name][1] for name in ("model", "model_implied", "model_unpriced")
+        )
+        widths = np.where(models.priced, known, np.where(models.implied, implied, unknown))
         return parts_prior(models, models.solo_tokens, widths, LEAD_TERMS, self.published)
 
     def components(self, theta: Floats, teams: TeamColumns, models: Models) -> Components:
