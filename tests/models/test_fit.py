@@ -162,3 +162,19 @@ def test_models_without_any_price_are_told_apart_by_what_runs_cost_in_all() -> N
     teams = planted_teams()
     cost = found.predict(encode([renamed(team) for team in teams], found.models.who))["cost"]
     np.testing.assert_allclose(cost.mean, np.log([true_cost_usd(t) for t in teams]), atol=0.3)
+
+
+def test_where_tokens_times_price_is_not_the_logged_cost_the_logged_cost_counts() -> None:
+    def billed_otherwise(run: Run) -> Run:
+        agents = tuple(
+            replace(agent, usage=tuple(replace(piece, cost_list_usd=None) for piece in agent.usage))
+            for agent in run.agents
+        )
+        assert run.cost_usd is not None
+        return replace(run, agents=agents, total_reported_usd=run.cost_usd * 7)
+
+    found = fit([billed_otherwise(run) for run in planted_runs(200, 20)])
+    assert any("list price" in reason for reason, _ in found.left_out)
+    teams = planted_teams()
+    cost = found.predict(encode(teams, found.models.who))["cost"]
+    np.testing.assert_allclose(cost.mean, np.log([7 * true_cost_usd(t) for t in teams]), atol=0.3)

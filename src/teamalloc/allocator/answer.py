@@ -21,6 +21,7 @@ from teamalloc.data.team import TeamConfig, parse_team
 from teamalloc.errors import NotEnoughRuns
 from teamalloc.models.curve import Prediction
 from teamalloc.models.families import Target
+from teamalloc.models.fit import CONTRADICTION
 from teamalloc.models.forecast import Forecaster
 from teamalloc.models.keep import Tag, fitted, keep_body
 
@@ -262,6 +263,9 @@ def _warnings(
             f"the logs hold means of {unit:.0f} runs or more, which do not tell how single runs scatter: "
             f"limits are judged for the mean of {unit:.0f} runs"
         )
+    for reason, n in used.left_out:
+        if reason == CONTRADICTION:
+            yield f"in {n} runs {reason}"
     if unpriced:
         yield f"left out, because no price is known for it: {', '.join(unpriced)}"
     if chosen.dropped:

@@ -50,17 +50,19 @@ class Tariff:
     pooled: Mix
     "of all models, in the base tier"
     implied_usd: Mapping[str, float] = field(default_factory=dict)
-    "model -> US dollars for an average token, as what its runs cost in all implies"
+    "model -> US dollars for an average token, as total costs imply; goes before any list price"
 
     def usd_per_token(self, who: Sequence[str], prices: PriceBook, *, on: date) -> Floats:
-        """(k,) US dollars for an average token: by the price of that day, else implied; nan = neither."""
+        """(k,) US dollars for an average token, implied or by the price of that day; nan = neither."""
         return np.array([self._one(parse_who(word)[0], prices, on) for word in who])
 
     def _one(self, model: str, prices: PriceBook, on: date) -> float:
+        if model in self.implied_usd:
+            return self.implied_usd[model]
         pooled = _price(model, self.pooled, prices, on)
         own = _price(model, self.by_model.get(model, ()), prices, on)
         if pooled is None:
-            return self.implied_usd.get(model, float("nan"))
+            return float("nan")
         if own is None:
             return pooled
         weight = self.n_agents[model] / (self.n_agents[model] + POOLED_RUNS)
@@ -76,8 +78,8 @@ def learn_tariff(
     """Mixes of these runs; the published rows stand in where no run logs its tokens.
 
     Args:
-        implied_usd: for models without a price, US dollars for an average token as the total
-            costs of runs imply.
+        implied_usd: for models without a (true) list price, US dollars for an average token as
+            the total costs of runs imply.
     """
     parts: dict[str, Counter[tuple[int, str | None, str | None]]] = {}
     tokens: dict[tuple[str, int, str | None, str | None], Tokens] = {}

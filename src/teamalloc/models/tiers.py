@@ -43,6 +43,11 @@ def describe_models(
     strength = {m: model_strength(m, evidence, output_usd_per_mtok.get(m)) for m in models}
     strength |= _from_costs([m for m in models if strength[m] is None], implied_usd)
     tier = _spread_by_rank(strength)
+    implied = np.array([parse_who(word)[0] in implied_usd for word in words], dtype=bool)
+
+    def usd(word: str) -> float | None:
+        return output_usd_per_mtok.get(parse_who(word)[0])
+
     return Models(
         who=words,
         tier=np.array([tier[parse_who(word)[0]] for word in words]),
@@ -50,10 +55,8 @@ def describe_models(
         effort_reward=_effort_reward(words, evidence),
         solo_tokens=_solo(words, evidence, "tokens"),
         solo_s=_solo(words, evidence, "active_s"),
-        implied=np.array([parse_who(w)[0] in implied_usd for w in words], dtype=bool),
-        priced=np.array(
-            [output_usd_per_mtok.get(parse_who(w)[0]) is not None for w in words], dtype=bool
-        ),
+        implied=implied,
+        priced=~implied & (np.array([usd(word) is not None for word in words], dtype=bool)),
     )
 
 
