@@ -204,20 +204,29 @@ class _Search:
 
         The runner-up is one of thousands of near neighbours, with which a probability below
         ``TIE_P`` is the rule: it takes over only if the gain is not worth naming. Otherwise each
-        answer would walk down the grid by points that are expected, only not certain.
+        answer would walk down the grid by points that are expected, only not certain. A team known
+        by many runs of its own gives way only to another such team, and goes before the others.
         """
-        ours, chosen = self._choice(found), found
-        for rival in (runner_up, *others):
-            if rival is None or rival == found:
-                continue
-            theirs = self._choice(rival)
-            tied = ours.reward.value - theirs.reward.value < TIE_REWARD
-            if rival != runner_up:
-                tied = tied or self._p_better(found, rival) < TIE_P
-            cheaper = theirs.cost_usd.value < self._choice(chosen).cost_usd.value
-            if tied and theirs.holds and cheaper and self._has_led(rival):
-                chosen = rival
+        tied = [t for t in others if t is not None and self._tied(found, t, TIE_P)]
+        if runner_up is not None and self._tied(found, runner_up, 0.0):
+            tied.append(runner_up)
+        proven = [team for team in tied if self._n_runs(team) >= ESTABLISHED_RUNS]
+        if self._n_runs(found) >= ESTABLISHED_RUNS or proven:
+            tied = proven
+        chosen = min(tied, key=lambda t: (self._choice(t).cost_usd.value, str(t)), default=found)
         return chosen, (None if chosen == found else found)
+
+    def _tied(self, ours: TeamConfig, theirs: TeamConfig, least_p: float) -> bool:
+        """Whether a cheaper team that holds cannot be told from ours (see ``TIE_REWARD``)."""
+        mine, other = self._choice(ours), self._choice(theirs)
+        if ours == theirs or not other.holds or other.cost_usd.value >= mine.cost_usd.value:
+            return False
+        gain = mine.reward.value - other.reward.value
+        alike = gain < TIE_REWARD or self._p_better(ours, theirs) < least_p
+        return alike and self._has_led(theirs)
+
+    def _n_runs(self, team: TeamConfig) -> int:
+        return self.n_seen.get(str(team), 0)
 
     def _baseline(self) -> TeamConfig:
         solo = self.distinct & self.solo
