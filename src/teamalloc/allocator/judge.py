@@ -13,8 +13,9 @@ from teamalloc.models.encode import Bools, Floats
 from teamalloc.models.families import Target
 from teamalloc.models.forecast import Forecaster
 
-DOUBT_POWER = 0.5
-"how much doubt about the limits weighs against reward; tuned on planted worlds, development seeds"
+DOUBT_WITH_MANY, DOUBT_RUNS = 0.5, 5.0
+"""How much doubt about the limits weighs against reward: 1 up to ten runs, falling to 0.5 as runs
+come in and the forecasts of doubt themselves get better. Tuned on planted worlds, development seeds."""
 REFERENCE_POWER = 4
 "how much more than the others the teams sure to keep the limits count in the reference reward"
 
@@ -75,8 +76,14 @@ def judge(
         p_cost_ok=p_cost,
         p_latency_ok=p_latency,
         holds=(p_cost >= problem.confidence) & (p_latency >= problem.confidence),
-        score=(reward.mean - reference) * surely**DOUBT_POWER,
+        score=(reward.mean - reference) * surely ** doubt_power(forecaster),
     )
+
+
+def doubt_power(forecaster: Forecaster) -> float:
+    """Power of the probability that the limits truly hold."""
+    n_runs = forecaster.curves["cost"].support.n_runs
+    return min(1.0, DOUBT_WITH_MANY + DOUBT_RUNS / max(n_runs, 1))
 
 
 def best_of(judged: Judged, among: Bools) -> int | None:

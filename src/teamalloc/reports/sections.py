@@ -46,8 +46,8 @@ ASSUMPTIONS = (
     "latency intervals are those of a new run or batch.",
     "p is the predictive probability that a new run (or batch) keeps a limit; a limit holds where p "
     "reaches the asked confidence. Both limits together are taken as independent.",
-    "Chosen is the team with the most reward above a careful choice, weighed by the square root of "
-    "the probability that the limits truly hold, because the best of many estimates is optimistic.",
+    "Chosen is the team with the most reward above a careful choice, weighed by a power of the "
+    "probability that the limits truly hold, because the best of many estimates is optimistic.",
     "A tie is a probability below 0.8 of earning more than the runner-up or the lead alone, or a gain "
     "below half a point. A cheaper lead alone, or well-tested team, then takes over; a cheaper "
     "runner-up does if the gain is below half a point.",
