@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -147,8 +148,9 @@ def test_stores_that_cannot_be_used(
 
     newer = tmp_path / "newer.sqlite"
     allocate("ingest", table[0], "--map", table[1], "--store", newer)
-    with sqlite3.connect(newer) as connection:
+    with closing(sqlite3.connect(newer)) as connection:
         connection.execute("update alembic_version set version_num = '9999'")
+        connection.commit()
     done = allocate("--budget", 5, "--store", newer)
     assert done.returncode == 6
     assert "newer" in done.stderr

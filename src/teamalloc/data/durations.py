@@ -32,6 +32,9 @@ def format_duration(seconds: float) -> str:
     """The shortest such word that is right to about two digits: ``34m``, ``1h10m``, ``45s``."""
     if seconds < 90:
         return f"{seconds:.0f}s" if seconds >= 10 else f"{seconds:.1f}s"
+    if seconds < 600:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
     if seconds < 5400:
         return f"{seconds / 60:.0f}m"
     minutes = round(seconds / 60)
