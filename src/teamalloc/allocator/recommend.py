@@ -259,10 +259,15 @@ class _Search:
         second = None if runner_up is None else self._choice(runner_up)
         p_second = None if runner_up is None else self._p_better(chosen, runner_up)
         p_better = None if chosen == baseline else self._p_better(chosen, baseline)
-        clear = tied_with is None and (p_better is None or p_better >= TIE_P)
-        clear = clear and (p_second is None or p_second >= TIE_P)
+        rivals = ((solo, p_better), (second, p_second))
+        clear = all(
+            rival is None
+            or p is None
+            or (p >= TIE_P and best.reward.value - rival.reward.value >= TIE_REWARD)
+            for rival, p in rivals
+        )
         return self._recommendation(
-            verdict="better" if clear else "tie",
+            verdict="better" if clear and tied_with is None else "tie",
             best=best,
             baseline=solo,
             p_better=p_better,
