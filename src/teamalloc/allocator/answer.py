@@ -90,8 +90,6 @@ class Answer:
     prices_digest: str
     versions: tuple[tuple[str, str], ...]
     "of teamalloc and of the libraries whose data or numerics go into the answer"
-    unit_runs: float
-    "1, or the runs whose mean the limits are judged for, where only means are known"
     forecaster: Forecaster
     "the curves it came from"
 
@@ -150,7 +148,6 @@ def answer(question: Question, *, store: RunStore | None, prices: PriceBook, tod
             ("genai-prices", version("genai-prices")),
             ("numpy", np.__version__),
         ),
-        unit_runs=forecaster.curves["cost"].unit_runs,
         forecaster=forecaster,
     )
 

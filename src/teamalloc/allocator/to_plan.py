@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 
 from teamalloc.allocator.answer import Answer
+from teamalloc.allocator.recommend import knows_latency
 from teamalloc.data.plan import Plan, SeatForecast
 from teamalloc.data.run import Limits
 from teamalloc.data.team import ROLES, Seat, TeamConfig, parse_team
@@ -68,9 +69,9 @@ def _agent_tokens(seat: Seat, team: TeamConfig, forecaster: Forecaster) -> Float
 
 def _agent_seconds(seat: Seat, team: TeamConfig, forecaster: Forecaster) -> Floats | None:
     """(levels,) time at work of one agent; None without latency data."""
-    curve = forecaster.curves["latency"]
-    if curve.support.n_runs == 0 and np.all(np.isnan(forecaster.models.solo_s)):
+    if not knows_latency(forecaster):
         return None
+    curve = forecaster.curves["latency"]
     alone = (
         TeamConfig(team.lead, (Seat(seat.role, seat.model, 1, seat.effort),))
         if seat.role != "lead"

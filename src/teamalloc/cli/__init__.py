@@ -76,6 +76,8 @@ def _silence() -> None:
 
 
 def _say(*lines: str) -> None:
+    from teamalloc.reports.renderers.terminal import printable
+
     for line in lines:
         if line:
-            print("".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
+            print(printable(line), file=sys.stderr)

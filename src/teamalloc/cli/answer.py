@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import gc
 import sys
-from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from teamalloc.cli.files import write_file
-from teamalloc.cli.options import AsJson, Prices, Store, existing_store, parse_day, parse_tag
-from teamalloc.errors import BadInput
+from teamalloc.cli.options import AsJson, Prices, Store, existing_store, parse_day, parse_tag, today
+from teamalloc.errors import BadInput, Infeasible
 
 if TYPE_CHECKING:
     from teamalloc.allocator.answer import Answer, Question
-
-EXIT_INFEASIBLE = 3
 
 HELP = """Which team of coding agents to run, for a budget and a deadline.
 
@@ -119,7 +116,7 @@ def allocate(
         write_file(save, [_plan(found)])
     sys.stdout.write(_render(found, ".json" if as_json else ".txt", full=False))
     if not feasible:
-        raise typer.Exit(EXIT_INFEASIBLE)
+        raise typer.Exit(Infeasible.exit_code)
 
 
 def _question(
@@ -166,11 +163,7 @@ def _ask(question: Question, prices: Path | None, url: str | None) -> Answer:
 
     book = PriceBook.load(prices)
     with existing_store(url) as store:
-        return answer(question, store=store, prices=book, today=_today())
-
-
-def _today() -> date:
-    return datetime.now().astimezone().date()
+        return answer(question, store=store, prices=book, today=today())
 
 
 def _render(found: Answer, suffix: str, *, full: bool) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from teamalloc.cli.options import AsJson, Prices, Store, needed_store, parse_tag
+from teamalloc.cli.options import AsJson, Prices, Store, needed_store, parse_tag, today
 
 HELP = """Fit the curves and show how far to trust them.
 
@@ -37,8 +37,6 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit, check and show."""
-    from datetime import datetime
-
     from teamalloc.data.prices import PriceBook
     from teamalloc.models.check import check_fit
     from teamalloc.models.keep import fitted, has_tags
@@ -47,10 +45,10 @@ def fit(
 
     tags = [parse_tag(tag) for tag in like or []]
     book = PriceBook.load(prices)
-    today = datetime.now().astimezone().date()
+    on = today()
     with needed_store(store) as opened:
-        forecaster = fitted(opened, prices=book, on=today, like=tags, seed=seed)
+        forecaster = fitted(opened, prices=book, on=on, like=tags, seed=seed)
         runs = [run for run in opened.runs() if has_tags(run, tags)]
-    checks = check_fit(runs, prices=book, on=today, seed=seed)
+    checks = check_fit(runs, prices=book, on=on, seed=seed)
     report = fit_report(forecaster, checks)
     sys.stdout.write(renderers()["json" if as_json else "terminal"].render(report))

@@ -59,6 +59,7 @@ def ingest(
     from teamalloc.data.ingest import ingest as ingest_logs
     from teamalloc.data.prices import PriceBook
     from teamalloc.data.store import RunStore
+    from teamalloc.reports.renderers.terminal import printable
 
     if not paths and rewards is None:
         raise BadInput(
@@ -84,7 +85,7 @@ def ingest(
         runs = [run for run in opened.runs() if run.run_id in known]
     sys.stdout.write(_as_json(done, runs) if as_json else _in_words(done, runs))
     for reject in done.rejects:
-        print(f"rejected {_printable(str(reject))}", file=sys.stderr)
+        print(f"rejected {printable(str(reject))}", file=sys.stderr)
     if done.rejects and not done.run_ids and not done.n_rewards:
         raise typer.Exit(BadInput.exit_code)
 
@@ -112,6 +113,8 @@ def _progress() -> Iterator[Callable[[Path, int], None] | None]:
 
 
 def _in_words(done: Ingested, runs: list[Run]) -> str:
+    from teamalloc.reports.renderers.terminal import printable
+
     n = done.added + done.updated + done.unchanged
     total = sum((run.cost_usd * run.n_runs for run in runs if run.cost_usd is not None), Decimal(0))
     unknown = sum(run.cost_usd is None for run in runs)
@@ -127,7 +130,7 @@ def _in_words(done: Ingested, runs: list[Run]) -> str:
     if done.repeated_requests:
         lines.append(f"{done.repeated_requests} repeated requests counted once.")
     for skipped in done.skipped:
-        lines.append(f"skipped {_printable(str(skipped))}")
+        lines.append(f"skipped {printable(str(skipped))}")
     if done.rejects:
         lines.append(f"{len(done.rejects)} rejected, see below.")
     multi = sum(run.multi_turn for run in runs)
@@ -159,7 +162,3 @@ def _as_json(done: Ingested, runs: list[Run]) -> str:
 
 def _reject(path: Path, line: int | None, reason: str) -> dict[str, object]:
     return {"path": str(path), "line": line, "reason": reason}
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)

@@ -77,6 +77,11 @@ def parse_day(text: str) -> date:
         raise BadInput(f"{text!r} is no date.", remedy="Write it as 2026-12-01.") from None
 
 
+def today() -> date:
+    """The user's own day: its prices are the forecast's."""
+    return datetime.now().astimezone().date()
+
+
 def parse_moment(text: str) -> datetime:
     """``2026-12-01T14:30``, with a zone or in local time."""
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from teamalloc.models.fit import DEFAULT_FAMILIES, Workbench
 from teamalloc.models.holdout import Fold, HeldOut, hold_out
 from teamalloc.models.normal import normal_quantile
 
+UNITS: tuple[Literal["task", "team"], ...] = ("task", "team")
 LEAST_UNITS = 3
 "tasks (or teams) below which nothing can be said about held-out ones"
 
@@ -46,9 +48,9 @@ def check_fit(runs: Sequence[Run], *, prices: PriceBook, on: date, seed: int = 0
     bench = Workbench.of(runs, prices=prices, on=on, evidence=load_evidence())
     checks = []
     for target in DEFAULT_FAMILIES:
-        for by in ("task", "team"):
-            fold = Fold(bench.samples, "task" if by == "task" else "team", seed)
-            fitted = bench.fit(target)
+        fitted = bench.fit(target)
+        for by in UNITS:
+            fold = Fold(bench.samples, by, seed)
             out = hold_out(
                 fold, fitted.observed, fitted.family, bench.models, fitted.posterior, bench.money
             )

@@ -17,16 +17,7 @@ from teamalloc.models.encode import Floats, Ints, TeamColumns, encode
 from teamalloc.models.families import Family, Models, Target, families, flattening
 from teamalloc.models.links import Total
 from teamalloc.models.normal import normal_cdf
-from teamalloc.models.observe import (
-    GRADED,
-    HELPERS,
-    LEAD,
-    TOTAL,
-    cost_total,
-    latency_total,
-    stage_spread,
-    stand_in_prices,
-)
+from teamalloc.models.observe import GRADED, TOTAL, stand_in_prices, target_total
 from teamalloc.models.tariff import Tariff
 
 CHUNK = 4096
@@ -113,19 +104,14 @@ class Forecaster:
     def total(self, target: Target, teams: TeamColumns) -> Total:
         """The curve at its mean parameters, without task and team effects."""
         curve = self.curves[target]
-        family = self.family(target)
-        if target == "reward":
-            parts = family.components(curve.theta, teams, self.models)
-            return Total(parts.log[:, 0], parts.design[:, 0], np.zeros(len(teams)))
-        if target == "latency":
-            return latency_total(curve.theta, teams, family, self.models)
-        spread = stage_spread(float(curve.noise[LEAD]), float(curve.noise[HELPERS]), teams.count)
-        usd = stand_in_prices(self.usd_per_token)
-        return cost_total(curve.theta, teams, family, self.models, usd, spread)
-
-    def design(self, target: Target, teams: TeamColumns) -> Floats:
-        """(n, p + t): gradient with respect to the parameters and the team effects."""
-        return self._design(self.curves[target], teams, self.total(target, teams))
+        return target_total(
+            self.family(target),
+            curve.theta,
+            teams,
+            self.models,
+            noise=curve.noise,
+            usd_per_token=stand_in_prices(self.usd_per_token),
+        )
 
     def _design(self, curve: Curve, teams: TeamColumns, total: Total) -> Floats:
         effects = np.zeros((len(teams), len(curve.teams)))

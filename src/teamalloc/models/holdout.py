@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from teamalloc.models.encode import Floats, Ints, TeamColumns, encode
+from teamalloc.models.encode import Floats, Ints, encode
 from teamalloc.models.families import Family, Models, Target, flattening
 from teamalloc.models.links import Total
 from teamalloc.models.mixed import Posterior, fit_mixed
@@ -18,10 +18,8 @@ from teamalloc.models.observe import (
     PASS_FAIL,
     Money,
     Observed,
-    cost_total,
-    latency_total,
-    stage_spread,
     stand_in_prices,
+    target_total,
 )
 from teamalloc.models.samples import Samples
 
@@ -75,6 +73,7 @@ def hold_out(
     number = fold.numbers()
     runs = np.flatnonzero(~np.isnan(actual) & (number >= 0))
     columns = encode([samples.teams[i] for i in samples.team], models.who)
+    effect, usd = _effects(samples, observed), stand_in_prices(money.then)
     mean, sd, constant = np.zeros(len(samples)), np.ones(len(samples)), np.zeros(len(samples))
     for out in np.unique(number[runs]):
         chosen = runs[number[runs] == out]
@@ -85,9 +84,15 @@ def hold_out(
             linearise, rows, observed.prior, fitted.scales,
             link=observed.link, n_teams=len(observed.teams), learn_scales=False, start=fitted,
         )  # fmt: skip
-        teams = columns.take(chosen)
-        total = _total(target, part, teams, chosen, family, models, money)
-        link_mean, link_variance = _with_effects(part, total, _effects(samples, observed)[chosen])
+        total = target_total(
+            family,
+            part.theta,
+            columns.take(chosen),
+            models,
+            noise=part.scales.noise,
+            usd_per_token=usd[chosen],
+        )
+        link_mean, link_variance = _with_effects(part, total, effect[chosen])
         mean[chosen], sd[chosen] = _as_run(
             target, part, total, observed, samples, chosen, link_mean, link_variance
         )
@@ -120,25 +125,6 @@ def _effects(samples: Samples, observed: Observed) -> Ints:
     of_team = np.full(len(samples.teams), -1, dtype=np.int64)
     of_team[samples.team[observed.run]] = observed.rows.team
     return of_team[samples.team]
-
-
-def _total(
-    target: Target,
-    part: Posterior,
-    teams: TeamColumns,
-    runs: Ints,
-    family: Family,
-    models: Models,
-    money: Money,
-) -> Total:
-    if target == "reward":
-        parts = family.components(part.theta, teams, models)
-        return Total(parts.log[:, 0], parts.design[:, 0], np.zeros(len(teams)))
-    if target == "latency":
-        return latency_total(part.theta, teams, family, models)
-    noise = part.scales.noise
-    spread = stage_spread(float(noise[0]), float(noise[1]), teams.count)
-    return cost_total(part.theta, teams, family, models, stand_in_prices(money.then)[runs], spread)
 
 
 def _with_effects(part: Posterior, total: Total, effect: Ints) -> tuple[Floats, Floats]:

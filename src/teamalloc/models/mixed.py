@@ -75,9 +75,6 @@ class Posterior:
     cov: Floats
     "(p + teams, p + teams)"
     scales: Scales
-    n_rows: int = 0
-    n_tasks: int = 0
-    steps: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -123,8 +120,8 @@ def fit_mixed(
     team_columns = np.zeros((n, n_teams))
     team_columns[np.flatnonzero(has_team), rows.team[has_team]] = 1.0
     mean = np.concatenate([prior.mean, np.zeros(n_teams)])
-    steps, guess = 0, scales
-    for steps in range(1, MAX_STEPS + 1):  # noqa: B007
+    guess = scales
+    for _ in range(MAX_STEPS):
         f, gradient = linearise(theta)
         design = np.hstack([gradient, team_columns])
         beta = np.concatenate([theta, effect])
@@ -146,7 +143,7 @@ def fit_mixed(
             scales = _update(guess, step, residual, rows, unit_weight, prior)
         if moved < 1e-3 and _settled(before, scales):
             break
-    return Posterior(theta, effect, step.cov, scales, n, n_tasks, steps)
+    return Posterior(theta, effect, step.cov, scales)
 
 
 def _working(y: Floats, eta: Floats, link: str) -> tuple[Floats, Floats]:

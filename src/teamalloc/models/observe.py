@@ -113,6 +113,30 @@ def latency_total(theta: Floats, teams: TeamColumns, family: Family, models: Mod
     return add_parts(parts, none, none)
 
 
+def target_total(
+    family: Family,
+    theta: Floats,
+    teams: TeamColumns,
+    models: Models,
+    *,
+    noise: Floats,
+    usd_per_token: Floats,
+) -> Total:
+    """Any target before task and team effects: logit of reward, log dollars, log seconds.
+
+    Args:
+        noise: (groups,) of the fit; the spread of the roles' tokens (cost only).
+        usd_per_token: (k,) or (n, k); nan = no price (cost only).
+    """
+    if family.target == "reward":
+        parts = family.components(theta, teams, models)
+        return Total(parts.log[:, 0], parts.design[:, 0], np.zeros(len(teams)))
+    if family.target == "latency":
+        return latency_total(theta, teams, family, models)
+    spread = stage_spread(float(noise[LEAD]), float(noise[HELPERS]), teams.count)
+    return cost_total(theta, teams, family, models, usd_per_token, spread)
+
+
 def _team_effects(samples: Samples, run: Ints) -> tuple[Ints, tuple[str, ...]]:
     """Index of each row's team among those run often enough to have an effect of their own."""
     weight = np.bincount(

@@ -58,7 +58,9 @@ def to_samples(runs: Sequence[Run]) -> Samples:
     """
     left_out: Counter[str] = Counter()
     kept = [run for run in runs if _usable(run, left_out)]
-    by_team = Counter(str(run.team) for run in kept for _ in range(run.n_runs))
+    by_team: Counter[str] = Counter()
+    for run in kept:
+        by_team[str(run.team)] += run.n_runs
     order = sorted(by_team, key=lambda name: (-by_team[name], name))
     first = {str(run.team): run.team for run in kept if run.team is not None}
     index = {name: i for i, name in enumerate(order)}

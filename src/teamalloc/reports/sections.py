@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -68,7 +68,7 @@ def answer_data(answer: Answer) -> Mapping[str, object]:
     data["question"] = msgspec.to_builtins(answer.question)
     data["evidence"] = msgspec.to_builtins(answer.evidence)
     data["warnings"] = list(answer.warnings)
-    data["unit_runs"] = answer.unit_runs
+    data["unit_runs"] = answer.forecaster.curves["cost"].unit_runs
     data["prices_on"] = answer.prices_on.isoformat()
     data["prices_digest"] = answer.prices_digest
     data["versions"] = dict(answer.versions)
@@ -130,8 +130,9 @@ def _numbers(choice: Choice, answer: Answer) -> Table:
     return Table(("", "estimate>", "90 % interval>", "limit>", "p kept>"), tuple(rows))
 
 
-def _number(name: str, value: Estimate, show: object, limit: str) -> tuple[str, str, str, str, str]:
-    assert callable(show)  # noqa: S101
+def _number(
+    name: str, value: Estimate, show: Callable[[float], str], limit: str
+) -> tuple[str, str, str, str, str]:
     kept = "" if value.p_ok is None else f"{value.p_ok:.2f}"
     return name, show(value.value), f"{show(value.low)} to {show(value.high)}", limit, kept
 
