@@ -80,6 +80,9 @@ class Altered:
     def sniff(self, path: Path, head: bytes) -> bool:
         return self.reader.sniff(path, head)
 
+    def links(self, path: Path, head: bytes) -> tuple[str, ...]:
+        return self.reader.links(path, head)
+
     def read(self, paths: Sequence[Path], on_reject: OnReject) -> Iterator[Session]:
         sessions = list(self.reader.read(paths, on_reject))
         if sessions:
@@ -157,6 +160,9 @@ class Silent:
 
     def sniff(self, path: Path, head: bytes) -> bool:
         return head.startswith(b'{"tally":')
+
+    def links(self, path: Path, head: bytes) -> tuple[str, ...]:
+        return ()
 
     def read(self, paths: Sequence[Path], on_reject: OnReject) -> Iterator[Session]:
         on_reject(Reject(paths[0], "I say nothing"))

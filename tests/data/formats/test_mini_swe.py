@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teamalloc.data.formats import Reject, Session
-from teamalloc.data.formats.mini_swe import MAX_BYTES, MiniSwe, read_usage
+from teamalloc.data.formats.documents import MAX_BYTES
+from teamalloc.data.formats.mini_swe import MiniSwe
+from teamalloc.data.formats.usage import read_openai_usage
 from teamalloc.data.run import Limits, Status, Tokens
 
 CASES = Path(__file__).parents[2] / "logs" / "bugcases"
@@ -171,7 +173,7 @@ def test_bug_case(case: str, cost: Decimal | None) -> None:
     ],
 )
 def test_usage(usage: Json, tokens: Tokens) -> None:
-    assert read_usage(usage) == tokens
+    assert read_openai_usage(usage) == tokens
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_usage_adds_up(fresh: int, read_: int, written: int, output: int) -> Non
     usage = spent(
         prompt, output, read_, cache_creation_input_tokens=written, total_tokens=prompt + output
     )
-    tokens = read_usage(usage)
+    tokens = read_openai_usage(usage)
     assert tokens == Tokens(fresh, read_, written, 0, output)
 
 

@@ -125,6 +125,12 @@ class Session:
     "given by the log; None = work it out from started_at and ended_at"
     team: TeamConfig | None = None
     "given by the log; None = work it out from the agents"
+    same_as: tuple[str, ...] = ()
+    """names under which other sources may know this very run ("claude:<session id>",
+    "codex:<thread id>", "opencode:<session id>"): of several sources one counts, the others only
+    fill in what it does not say"""
+    spend_only: bool = False
+    "the log cannot say what one run was: it counts in spend and reaches no fit"
     n_runs: int = 1
     run: Run | None = None
     "a finished run (our own format): taken as it is"
@@ -141,11 +147,18 @@ class Format(Protocol):
         """Whether ``path``, which starts with ``head`` (up to 64 KiB), is in this format."""
         ...
 
+    def links(self, path: Path, head: bytes) -> tuple[str, ...]:
+        """What ties this file to others: files that share a link are always read together.
+
+        Session and thread ids, say, or the folder of a trial. () = the file stands alone.
+        """
+        ...
+
     def read(self, paths: Sequence[Path], on_reject: OnReject) -> Iterator[Session]:
         """Yield the sessions in these files, the oldest first (history belongs to the oldest).
 
-        ``paths`` are all files of one ingest that ``sniff`` took, sorted. A line or file that
-        cannot be used goes to ``on_reject``; the rest is still read. Memory does not grow with
+        ``paths`` are files that ``sniff`` took, sorted, each with all it is linked to. A line or
+        file that cannot be used goes to ``on_reject``; the rest is still read. Memory does not grow with
         the size of a file, only with the number of requests in a session.
         """
         ...

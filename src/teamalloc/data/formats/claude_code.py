@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from teamalloc.data.formats import AgentTrace, OnReject, Reject, Request, Session
 from teamalloc.data.formats.claude_agents import AgentLog, Response, merged
-from teamalloc.data.formats.claude_files import SessionFiles, companion, group
+from teamalloc.data.formats.claude_files import SessionFiles, companion, group, session_folders
 from teamalloc.data.formats.claude_rows import Row, row_of
 from teamalloc.data.formats.claude_spawns import Spawns
 from teamalloc.data.formats.jsonl import Damage, records
@@ -30,6 +31,9 @@ MAX_META_BYTES = 1 << 20
 
 _SNIFF_LINES = 40
 _ENVELOPE = (b'"sessionId"', b'"isSidechain"', b'"parentUuid"', b'"uuid"')
+_SESSION_IDS = re.compile(rb'"sessionId"\s*:\s*"([^"]{1,80})"')
+_TIMESTAMPS = re.compile(rb'"timestamp"\s*:\s*"([^"]{10,40})"')
+_N_STARTS = 4
 _BARE_TYPES = ("file-history-snapshot", "summary", "queue-operation")
 
 
@@ -49,6 +53,14 @@ class ClaudeCode:
         lines = head.removeprefix(b"\xef\xbb\xbf").replace(b"\0", b"").split(b"\n")
         verdicts = map(_looks_like_row, lines[:_SNIFF_LINES])
         return next((verdict for verdict in verdicts if verdict is not None), False)
+
+    def links(self, path: Path, head: bytes) -> tuple[str, ...]:
+        """Sessions named by folder, file and first rows; a copy has the times of its original."""
+        names = [path.stem, *session_folders(path)]
+        names += [_decoded(name) for name in _SESSION_IDS.findall(head)]
+        starts = [] if companion(path) else _TIMESTAMPS.findall(head)[:_N_STARTS]
+        marks = [f"claude_code:{name}" for name in names]
+        return tuple(dict.fromkeys(marks + [f"claude_code@{_decoded(at)}" for at in starts]))
 
     def read(self, paths: Sequence[Path], on_reject: OnReject) -> Iterator[Session]:
         """Yield one session for each root session id, the oldest first."""
@@ -84,6 +96,10 @@ def _looks_like_row(line: bytes) -> bool | None:
     if "session_id" in record or "payload" in record:
         return False
     return True if known or ("isSidechain" in record and "uuid" in record) else None
+
+
+def _decoded(name: bytes) -> str:
+    return name.decode("utf-8", "replace")
 
 
 class _SessionReader:

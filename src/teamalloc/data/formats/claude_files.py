@@ -102,6 +102,12 @@ def _add_helper(
         session.agents.append((named.group(1), path))
 
 
+def session_folders(path: Path) -> list[str]:
+    """Names a session may have by the folder of its helper's file."""
+    home = _session_folder(path)
+    return [] if home is None else [home.name]
+
+
 def _session_folder(path: Path) -> Path | None:
     for parent in path.parents:
         if parent.name == "subagents":

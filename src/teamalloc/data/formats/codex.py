@@ -77,6 +77,10 @@ class Codex:
         # The first row holds the instructions and may be longer than what was handed in.
         return _LONG_HEAD.search(head) is not None
 
+    def links(self, path: Path, head: bytes) -> tuple[str, ...]:
+        """The thread, and those it came from."""
+        return tuple(f"codex:{key}" for key in _read_head(path).linked)
+
     def read(self, paths: Sequence[Path], on_reject: OnReject) -> Iterator[Session]:
         """Yield one session for each root thread.
 

@@ -12,28 +12,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from teamalloc.data.formats import AgentTrace, OnReject, Reject, Request, Session
+from teamalloc.data.formats.documents import read_document
 from teamalloc.data.formats.score_files import Score, find_score, is_companion
+from teamalloc.data.formats.usage import read_openai_usage
+from teamalloc.data.formats.values import Json, dollars, inner, items, seconds, text, unix_instant
 from teamalloc.data.run import Limits, Status, Tokens
-
-MAX_BYTES = 512 << 20
-"a larger document is refused: it must be held in memory as a whole"
 
 _SUFFIX = ".traj.json"
 _MARKS = (b'"mini-swe-agent-', b'"minisweagent.', b'"mini_version"')
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _EXITS: Mapping[str, Status] = {"Submitted": "done", "LimitsExceeded": "over_budget"}
-
-Json = Mapping[str, Any]
 
 
 class MiniSwe:
@@ -53,6 +47,10 @@ class MiniSwe:
             return False
         return b'"role"' in head if start == b"[" else start == b"{" and b'"info"' in head
 
+    def links(self, path: Path, head: bytes) -> tuple[str, ...]:
+        """A trajectory goes with the scores in its folder."""
+        return (f"mini_swe:{path.parent}",)
+
     def read(self, paths: Sequence[Path], on_reject: OnReject) -> Iterator[Session]:
         """Yield one session for each trajectory, in order of their start.
 
@@ -70,42 +68,16 @@ def _beside_trajectory(path: Path) -> bool:
 
 
 def _read_file(path: Path, on_reject: OnReject) -> Session | None:
-    try:
-        n_bytes = path.stat().st_size
-        if n_bytes > MAX_BYTES:
-            on_reject(Reject(path, f"trajectory of {n_bytes} bytes is larger than {MAX_BYTES}"))
-            return None
-        body = path.read_bytes()
-    except OSError as error:
-        on_reject(Reject(path, f"cannot be read: {error.strerror or error}"))
+    found = read_document(path, on_reject)
+    if found is None:
         return None
-    document = _decode(path, body, on_reject)
-    if document is None:
-        return None
-    messages = document.get("messages")
-    if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
+    body, value = found
+    document = {"messages": value} if isinstance(value, list) else value
+    messages = items(document, "messages")
+    if not messages or not all(isinstance(m, dict) for m in messages):
         on_reject(Reject(path, "not a mini-swe-agent trajectory: it has no list of messages"))
         return None
     return _Trajectory(path, body, document, messages, on_reject).session()
-
-
-def _decode(path: Path, body: bytes, on_reject: OnReject) -> Json | None:
-    body = body.removeprefix(b"\xef\xbb\xbf")
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        try:
-            # Python's own writer also writes NaN, which only Python's own reader takes.
-            value = json.loads(body.decode("utf-8", "replace"))
-        except (ValueError, RecursionError) as error:
-            on_reject(Reject(path, f"not JSON, perhaps cut short: {error}"))
-            return None
-    if isinstance(value, list):
-        return {"messages": value}
-    if isinstance(value, dict):
-        return value
-    on_reject(Reject(path, "not a mini-swe-agent trajectory: neither an object nor a list"))
-    return None
 
 
 class _Trajectory:
@@ -124,11 +96,11 @@ class _Trajectory:
         self.document = document
         self.messages = messages
         self.on_reject = on_reject
-        self.info = _object(document, "info")
-        config = _object(self.info, "config")
-        self.agent = _object(config, "agent")
-        self.model = _object(config, "model")
-        self.model_name = _text(self.model.get("model_name"))
+        self.info = inner(document, "info")
+        config = inner(self.info, "config")
+        self.agent = inner(config, "agent")
+        self.model = inner(config, "model")
+        self.model_name = text(self.model.get("model_name"))
         self.stem = path.name.removesuffix(_SUFFIX).removesuffix(".json")
 
     def session(self) -> Session:
@@ -148,7 +120,7 @@ class _Trajectory:
         lead.n_tools = lead.n_commands = sum(
             len(actions)
             for message in self.messages
-            if isinstance(actions := _object(message, "extra").get("actions"), list)
+            if isinstance(actions := inner(message, "extra").get("actions"), list)
         )
         return Session(
             session_id=f"mini-{self._identity()}",
@@ -163,11 +135,11 @@ class _Trajectory:
             reward_source="log" if score else None,
             total_reported_usd=self._total_usd(calls),
             limits=Limits(
-                budget_usd=_dollars(self.agent.get("cost_limit")) or None,
-                wall_s=_positive(self.agent.get("wall_time_limit_seconds")),
+                budget_usd=dollars(self.agent.get("cost_limit")) or None,
+                wall_s=_limit_s(self.agent.get("wall_time_limit_seconds")),
             ),
             client="mini-swe-agent",
-            client_version=_text(self.info.get("mini_version")),
+            client_version=text(self.info.get("mini_version")),
         )
 
     def _identity(self) -> str:
@@ -180,12 +152,12 @@ class _Trajectory:
         marks = [first.get("id"), first.get("created"), *map(str, self._instants()[:1])]
         if not any(marks):
             return hashlib.sha256(self.body).hexdigest()[:24]
-        text = json.dumps([self._instance(), self.model_name, *marks], default=str)
-        return hashlib.sha256(text.encode()).hexdigest()[:24]
+        marks_text = json.dumps([self._instance(), self.model_name, *marks], default=str)
+        return hashlib.sha256(marks_text.encode()).hexdigest()[:24]
 
     def _instance(self) -> str | None:
         """The benchmark's instance; a file name counts only where a benchmark gave it."""
-        stated = _text(self.document.get("instance_id")) or _text(self.info.get("instance_id"))
+        stated = text(self.document.get("instance_id")) or text(self.info.get("instance_id"))
         if stated is not None:
             return stated
         evaluated = self.path.with_name(f"{self.stem}.eval.json")
@@ -195,11 +167,11 @@ class _Trajectory:
     def _responses(self) -> Iterator[tuple[Json, Json]]:
         """Messages that carry a response of a model, and the response ({} = not kept as JSON)."""
         for message in self.messages:
-            extra = _object(message, "extra")
+            extra = inner(message, "extra")
             if message.get("object") == "response":
                 yield message, message
             elif extra.get("response") is not None:
-                yield message, _object(extra, "response")
+                yield message, inner(extra, "response")
             elif message.get("role") == "assistant":
                 yield message, {}
 
@@ -207,21 +179,21 @@ class _Trajectory:
         identity = self._identity()
         calls: dict[str, Request] = {}
         for n, (message, response) in enumerate(self._responses()):
-            response_id = _text(response.get("id"))
+            response_id = text(response.get("id"))
             usage = response.get("usage")
             # A gateway may give every response the same id: only a repeat in all parts is one.
             name = f"{response_id}:{_fingerprint(response)}" if response_id else f"#{n}"
             key = f"mini_swe:{identity}:{name}"
-            extra = _object(message, "extra")
+            extra = inner(message, "extra")
             calls.setdefault(
                 key,
                 Request(
                     key,
-                    at=_instant(extra.get("timestamp")) or _created(response),
-                    model=_text(response.get("model")) or self.model_name,
+                    at=unix_instant(extra.get("timestamp")) or _created(response),
+                    model=text(response.get("model")) or self.model_name,
                     tokens=self._tokens(n, usage) if isinstance(usage, dict) else None,
                     effort=self._effort(),
-                    service_tier=_text(response.get("service_tier")),
+                    service_tier=text(response.get("service_tier")),
                     cost_reported_usd=self._cost_usd(usage, extra),
                 ),
             )
@@ -229,7 +201,7 @@ class _Trajectory:
 
     def _tokens(self, n: int, usage: Json) -> Tokens | None:
         try:
-            return read_usage(usage)
+            return read_openai_usage(usage)
         except ValueError as error:
             self.on_reject(Reject(self.path, f"usage of model call {n + 1}: {error}"))
             return None
@@ -239,9 +211,9 @@ class _Trajectory:
 
         The agent writes 0 where it could not find a price and was told not to mind.
         """
-        if isinstance(usage, dict) and (billed := _dollars(usage.get("cost"))) is not None:
+        if isinstance(usage, dict) and (billed := dollars(usage.get("cost"))) is not None:
             return billed
-        cost = _dollars(extra.get("cost"))
+        cost = dollars(extra.get("cost"))
         if cost == 0 and self.model.get("cost_tracking") != "default":
             return None
         return cost
@@ -250,25 +222,25 @@ class _Trajectory:
         """The agent's total, where no call has a cost of its own (version 1)."""
         if any(call.cost_reported_usd is not None for call in calls):
             return None
-        return _dollars(_object(self.info, "model_stats").get("instance_cost")) or None
+        return dollars(inner(self.info, "model_stats").get("instance_cost")) or None
 
     def _effort(self) -> str | None:
-        kwargs = _object(self.model, "model_kwargs")
-        stated = kwargs.get("reasoning_effort") or _object(kwargs, "reasoning").get("effort")
-        return _text(stated)
+        kwargs = inner(self.model, "model_kwargs")
+        stated = kwargs.get("reasoning_effort") or inner(kwargs, "reasoning").get("effort")
+        return text(stated)
 
     def _instants(self) -> list[datetime]:
         """When things happened; the first response's creation is the nearest bound of the start."""
         found = [_created(response) for _, response in self._responses()][:1]
         found += [
-            _instant(_object(message, "extra").get("timestamp", message.get("timestamp")))
+            unix_instant(inner(message, "extra").get("timestamp", message.get("timestamp")))
             for message in self.messages
         ]
         return [instant for instant in found if instant is not None]
 
     def _exit(self) -> str:
-        last = _object(self.messages[-1], "extra") if self.messages else {}
-        return _text(self.info.get("exit_status")) or _text(last.get("exit_status")) or ""
+        last = inner(self.messages[-1], "extra") if self.messages else {}
+        return text(self.info.get("exit_status")) or text(last.get("exit_status")) or ""
 
     def _own_score(self) -> Score | None:
         for key in ("score", "resolved"):
@@ -276,62 +248,6 @@ class _Trajectory:
             if isinstance(value, bool | int | float) and 0 <= value <= 1:
                 return Score(float(value), b"")
         return None
-
-
-def read_usage(usage: Json) -> Tokens:
-    """Tokens of one response from an OpenAI-like ``usage`` object (chat or responses API).
-
-    The prompt includes what was read from and written to a cache, unless the total proves that
-    they stand beside it.
-
-    Raises:
-        ValueError: a number is missing or wrong, or a part is larger than its whole.
-    """
-    chat = "prompt_tokens" in usage
-    prompt = _count(usage, "prompt_tokens" if chat else "input_tokens")
-    output = _count(usage, "completion_tokens" if chat else "output_tokens")
-    if prompt is None or output is None:
-        raise ValueError("it has no number of input or output tokens")
-    details = _object(usage, "prompt_tokens_details" if chat else "input_tokens_details")
-    output_details = _object(
-        usage, "completion_tokens_details" if chat else "output_tokens_details"
-    )
-    read = _first(_count(details, "cached_tokens"), _count(usage, "cache_read_input_tokens"))
-    written = _first(
-        _count(details, "cache_creation_tokens"),
-        _count(details, "cache_write_tokens"),
-        _count(usage, "cache_creation_input_tokens"),
-    )
-    written_1h = _first(
-        _count(_object(details, "cache_creation_token_details"), "ephemeral_1h_input_tokens")
-    )
-    reasoning = _first(_count(output_details, "reasoning_tokens"))
-    total = _count(usage, "total_tokens")
-    if total is not None and reasoning and total == prompt + output + reasoning:
-        output += reasoning
-    cached = read + written
-    beside = total == prompt + cached + output if total is not None else cached > prompt
-    fresh = prompt if cached and beside else prompt - cached
-    if fresh < 0 or written_1h > written:
-        raise ValueError(f"{cached} cached tokens are more than the {prompt} of the prompt")
-    return Tokens(fresh, read, written - written_1h, written_1h, output)
-
-
-def _count(value: Json, key: str) -> int | None:
-    """A number of tokens; None if it is not given."""
-    number = value.get(key)
-    if number is None:
-        return None
-    if isinstance(number, float) and number.is_integer():
-        number = int(number)
-    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise ValueError(f"{key} is {number!r}")
-    return number
-
-
-def _first(*counts: int | None) -> int:
-    """The first count that is given; 0 if a provider lists none: it had nothing to count."""
-    return next((count for count in counts if count is not None), 0)
 
 
 def _status(exit_status: str) -> Status:
@@ -350,37 +266,9 @@ def _fingerprint(response: Json) -> str:
 
 
 def _created(response: Json) -> datetime | None:
-    return _instant(response.get("created", response.get("created_at")))
+    return unix_instant(response.get("created", response.get("created_at")))
 
 
-def _instant(value: object) -> datetime | None:
-    """A Unix time in seconds."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        return None
-    try:
-        return datetime.fromtimestamp(value, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
-
-
-def _dollars(value: object) -> Decimal | None:
-    """A finite amount of at least 0; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return Decimal(str(value)) if math.isfinite(value) and value >= 0 else None
-
-
-def _positive(value: object) -> float | None:
+def _limit_s(value: object) -> float | None:
     """A limit in seconds; the agent writes 0 for none."""
-    seconds = _dollars(value)
-    return float(seconds) if seconds else None
-
-
-def _object(value: Json, key: str) -> Json:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
-
-
-def _text(value: object) -> str | None:
-    """Text that can be written out again (JSON may hold half a character), None if there is none."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) and value else None
+    return seconds(value) or None

@@ -108,10 +108,14 @@ class Native:
     name = "native"
     version = 1
 
-    def sniff(self, path: Path, head: bytes) -> bool:  # noqa: ARG002 - of the protocol
+    def sniff(self, path: Path, head: bytes) -> bool:
         """Whether the first row carries our mark."""
         first = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:65536].split(b"\n", 1)[0]
         return first.startswith(b"{") and f'"{_MARK}"'.encode() in first
+
+    def links(self, path: Path, head: bytes) -> tuple[str, ...]:
+        """None: each row is a run."""
+        return ()
 
     def read(self, paths: Sequence[Path], on_reject: OnReject) -> Iterator[Session]:
         """Yield each row as a finished run."""

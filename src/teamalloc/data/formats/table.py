@@ -98,6 +98,10 @@ class Table:
         }
         return not header.isdisjoint(self.map.columns)
 
+    def links(self, path: Path, head: bytes) -> tuple[str, ...]:
+        """All tables of one map: rows of a run may lie in several files."""
+        return ("table",)
+
     def read(self, paths: Sequence[Path], on_reject: OnReject) -> Iterator[Session]:
         """Yield each row as a session; a table that lacks a column of the map is rejected."""
         occurrences: Counter[str] = Counter()
